@@ -1,0 +1,1 @@
+"""Benchmarks of vsr against raw engines and peers."""
