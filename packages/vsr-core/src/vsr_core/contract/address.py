@@ -131,4 +131,4 @@ def _walk(
         elif target in table:
             _walk(kind, target, table, (*path, name), group)
         else:
-            raise ConfigError(f"roles.{kind}.{name}: {target!r} is neither a backend id nor a {kind} role")
+            raise ConfigError(f"roles.{kind}.{name}: {target!r} is neither a backend id nor a role of kind {kind}")

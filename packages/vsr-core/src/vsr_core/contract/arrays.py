@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float32]
 else:
 
-    class ndarray:  # stands in for numpy.ndarray in annotations; vsr_core.wire knows it by name
+    class ndarray:  # noqa: N801 - stands in for numpy.ndarray in annotations; vsr_core.wire knows it by name
         """A numpy array; at run time the annotation alone, since the contract imports no numpy."""
 
     FloatArray: Any = ndarray

@@ -1,0 +1,221 @@
+"""Filtering the ids a name stands for down to those that can do what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ..contract import (
+    BackendDescriptor,
+    BackendId,
+    CapabilityQuery,
+    CapabilitySet,
+    CatalogEntry,
+    Drop,
+    ModelSpec,
+    Refused,
+)
+from ..errors import CapabilityUnmetError, ModelNotFoundError, VsrError
+from ..taxonomy import Capability
+from .plan import Plan, PlannedCandidate
+from .requirements import Requirements
+from .resolve import Resolver
+
+__all__ = ["Backends", "Planner", "Specs"]
+
+
+class Backends(Protocol):
+    """What planning asks of the installed backends."""
+
+    def names(self) -> tuple[str, ...]:
+        """Every instance's name, sorted."""
+        ...
+
+    def descriptor(self, name: str) -> BackendDescriptor:
+        """The descriptor behind an instance."""
+        ...
+
+    def declared(self, name: str) -> CapabilitySet:
+        """What an instance declares."""
+        ...
+
+
+class Specs(Protocol):
+    """What planning asks of the models."""
+
+    def spec(self, backend_id: BackendId) -> ModelSpec | None:
+        """What is known of a model without loading or downloading it."""
+        ...
+
+
+class Planner:
+    """Plans requests. A plan depends on configuration and installed plugins alone, so it is made once and kept."""
+
+    def __init__(
+        self, resolver: Resolver, catalog: Mapping[str, CatalogEntry], *, backends: Backends, specs: Specs
+    ) -> None:
+        self._resolver = resolver
+        self._catalog = catalog
+        self._backends = backends
+        self._specs = specs
+        self._plans: dict[tuple[Requirements, str], Plan] = {}
+
+    def plan(self, needs: Requirements, model: str) -> Plan:
+        """The candidates for a request, in order.
+
+        :raises InvalidInputError: ``model`` is malformed.
+        :raises ModelNotFoundError: ``model``, or the first id it stands for, does not exist.
+        :raises CapabilityUnmetError: nobody it stands for can do what is needed; names the first candidate's first
+            unmet requirement.
+        :raises PluginError: the first candidate's backend is installed but broken.
+        """
+        if isinstance(model, str):
+            known = self._plans.get((needs, model))
+            if known is not None:
+                return known
+        plan = self._make(needs, model)
+        self._plans[needs, model] = plan
+        return plan
+
+    def serving(self, entry: CatalogEntry) -> tuple[str, ...]:
+        """The installed backends that can serve an entry for anything it is for, sorted."""
+        return tuple(name for name in self._backends.names() if self._can_serve(BackendId(name, entry.name)))
+
+    def _can_serve(self, backend_id: BackendId) -> bool:
+        try:
+            spec = self._specs.spec(backend_id)
+            rules = self._backends.declared(backend_id.backend)
+        except VsrError:
+            return False
+        capabilities = spec.capabilities if spec is not None else self._catalog[backend_id.model].capabilities
+        family, artifact = (spec.family, spec.artifact) if spec is not None else (None, None)
+        return any(
+            rules.supports(CapabilityQuery(capability=capability, family=family, artifact=artifact))
+            for capability in capabilities
+        )
+
+    def _make(self, needs: Requirements, model: str) -> Plan:
+        group = self._resolver.group(needs.kind, model)
+        if group is None:
+            group = self._implicit_default(needs)
+        kept: list[PlannedCandidate] = []
+        drops: list[Drop] = []
+        first_error: VsrError | None = None
+        for backend_id in group:
+            try:
+                kept.append(self._admit(needs, backend_id))
+            except VsrError as error:
+                first_error = first_error or error
+                drops.append(Drop(backend_id=backend_id, reason=error.message))
+        if not kept:
+            raise first_error or self._nobody(model)
+        return Plan(
+            kind=needs.kind,
+            logical_name=model,
+            capability=needs.capability,
+            candidates=tuple(kept),
+            drops=tuple(drops),
+        )
+
+    def _nobody(self, model: str) -> ModelNotFoundError:
+        return ModelNotFoundError(f"no installed backend serves {model!r}; `vsr check` says why", name=model)
+
+    def _implicit_default(self, needs: Requirements) -> tuple[BackendId, ...]:
+        """Where nobody defined ``default``: the one catalog model that can do what is needed, if there is one."""
+        able = [name for name in sorted(self._catalog) if self._able(needs, self._catalog[name])]
+        if len(able) == 1:
+            return self._resolver.expand(self._catalog[able[0]])
+        found = f"{len(able)} models could serve it" if able else "no model in the catalog could serve it"
+        raise ModelNotFoundError(
+            f"no {needs.kind} role is called 'default' and {found}; set roles.{needs.kind}.default or pass model=",
+            name="default",
+        )
+
+    def _able(self, needs: Requirements, entry: CatalogEntry) -> bool:
+        for backend_id in self._resolver.expand(entry):
+            try:
+                self._admit(needs, backend_id)
+            except VsrError:
+                continue
+            return True
+        return False
+
+    def _admit(self, needs: Requirements, backend_id: BackendId) -> PlannedCandidate:
+        """How a candidate would be asked, or the reason it is left out."""
+        entry = self._entry(backend_id)
+        spec = self._specs.spec(backend_id)
+        if entry is not None and entry.backends and backend_id.backend not in entry.backends:
+            raise CapabilityUnmetError(
+                f"{backend_id}: the catalog allows {entry.name!r} on {', '.join(entry.backends)} only",
+                unmet="backend",
+                backend_id=str(backend_id),
+            )
+        refusal: CapabilityUnmetError | None = None
+        for asks, derives in _ways(needs.capability):
+            try:
+                self._check(backend_id, spec, asks, needs)
+            except CapabilityUnmetError as error:
+                refusal = refusal or error
+                continue
+            return PlannedCandidate(backend_id, asks, derives)
+        raise refusal or self._nobody(str(backend_id))
+
+    def _entry(self, backend_id: BackendId) -> CatalogEntry | None:
+        if backend_id.backend not in self._backends.names():
+            self._backends.descriptor(backend_id.backend)
+        entry = self._catalog.get(backend_id.model)
+        if entry is None and not self._backends.descriptor(backend_id.backend).open_namespace:
+            raise ModelNotFoundError(
+                f"{backend_id}: the catalog has no model called {backend_id.model!r}", name=str(backend_id)
+            )
+        return entry
+
+    def _check(
+        self, backend_id: BackendId, spec: ModelSpec | None, capability: Capability, needs: Requirements
+    ) -> None:
+        if spec is not None and spec.capabilities and capability not in spec.capabilities:
+            offered = ", ".join(item.value for item in spec.capabilities)
+            raise CapabilityUnmetError(
+                f"{backend_id} does not offer {needs.capability}: the model is for {offered}",
+                unmet=needs.capability.value,
+                backend_id=str(backend_id),
+                reason=f"the model is for {offered}",
+            )
+        rules = self._backends.declared(backend_id.backend)
+        cell = CapabilityQuery(
+            capability=capability,
+            family=spec.family if spec is not None else None,
+            artifact=spec.artifact if spec is not None else None,
+            modality=spec.modality if spec is not None else None,
+        )
+        if spec is not None or not rules.families(capability):
+            _demand(rules, cell, backend_id, needs.capability.value)
+        for feature in sorted(needs.features, key=lambda item: item.code):
+            query = CapabilityQuery(
+                capability=capability,
+                family=cell.family,
+                artifact=cell.artifact,
+                modality=cell.modality,
+                feature=feature,
+            )
+            _demand(rules, query, backend_id, feature.value)
+
+
+def _demand(rules: CapabilitySet, query: CapabilityQuery, backend_id: BackendId, unmet: str) -> None:
+    verdict = rules.decide(query)
+    if isinstance(verdict, Refused):
+        raise CapabilityUnmetError(
+            f"{backend_id} does not offer {unmet}: {verdict.reason}",
+            unmet=unmet,
+            backend_id=str(backend_id),
+            reason=verdict.reason,
+        )
+
+
+def _ways(capability: Capability) -> tuple[tuple[Capability, Capability | None], ...]:
+    """What may be asked of a backend to give a capability, and what core then computes from the answer."""
+    if capability.derived_from is not None:
+        return ((capability.derived_from, capability),)
+    if capability is Capability.RERANKING:
+        return ((Capability.RERANKING, None), (Capability.EMBEDDING, Capability.BIENCODER_RERANKING))
+    return ((capability, None),)

@@ -1,0 +1,83 @@
+"""Reading the arguments of a facade call into what the rooms below work with."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping
+
+from ..contract import CallContext
+from ..errors import InvalidInputError
+from ..taxonomy import Feature
+
+__all__ = ["Hints", "call_context", "check_count", "check_text", "implied_features"]
+
+Hints = Mapping[str, str | int | float | bool | None]
+"""What a caller tells routing beside the request: tenant, app, prompt tokens, anything."""
+
+
+def call_context(timeout: float | None, hints: Hints | None) -> CallContext:
+    """The context of one request: a fresh id, and a deadline where the caller gave time.
+
+    :raises InvalidInputError: ``timeout`` is no positive number of seconds, or ``hints`` no mapping of plain values.
+    """
+    tenant = _tenant(hints)
+    request_id = os.urandom(12).hex()
+    if timeout is None:
+        return CallContext(request_id=request_id, tenant=tenant)
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0 or math.isnan(timeout):
+        raise InvalidInputError(f"timeout must be a positive number of seconds, not {timeout!r}", param="timeout")
+    return CallContext(
+        request_id=request_id, deadline=time.monotonic() + timeout, timeout=float(timeout), tenant=tenant
+    )
+
+
+def check_count(value: object, param: str) -> int | None:
+    """A positive whole number, or None where none was given.
+
+    :raises InvalidInputError: anything else.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInputError(f"{param} must be a positive whole number, not {value!r}", param=param)
+    return value
+
+
+def check_text(text: object, param: str) -> str:
+    """One string that a tokenizer can take.
+
+    :raises InvalidInputError: no string, or one with a lone surrogate.
+    """
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{param} must be a string, not {type(text).__name__}", param=param)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"{param} holds a lone surrogate at character {error.start}: it is no valid Unicode text", param=param
+        ) from None
+    return text
+
+
+def implied_features(*, dimensions: int | None, layer: int | None) -> Iterable[Feature]:
+    """The features an embedding request needs by what it asks for."""
+    if dimensions is not None:
+        yield Feature.DIMENSIONS
+    if layer is not None:
+        yield Feature.LAYER_EXIT
+
+
+def _tenant(hints: Hints | None) -> str | None:
+    if hints is None:
+        return None
+    if not isinstance(hints, Mapping):
+        raise InvalidInputError(f"hints must be a mapping, not {type(hints).__name__}", param="hints")
+    for key, value in hints.items():
+        if not isinstance(key, str) or not isinstance(value, str | int | float | bool | None):
+            raise InvalidInputError(
+                f"hints[{key!r}] must be text, a number, a boolean or None, not {type(value).__name__}", param="hints"
+            )
+    tenant = hints.get("tenant")
+    return None if tenant is None else str(tenant)

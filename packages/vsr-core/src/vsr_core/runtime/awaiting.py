@@ -1,0 +1,181 @@
+"""The asynchronous facade."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from ..catalog import Progress
+from ..contract import (
+    BlockingModelHandle,
+    EmbeddingResponse,
+    ModelHandle,
+    ModelInfo,
+    RerankingResponse,
+    Response,
+    SimilarityResponse,
+)
+from ..errors import RuntimeClosedError
+from ..plugins import PluginHost
+from .arguments import Hints
+from .asking import Ask
+from .core import ConfigSource, RuntimeCore
+from .plain import PlainFacade
+
+__all__ = ["AsyncRuntime"]
+
+R = TypeVar("R", bound=Response)
+
+
+class AsyncRuntime(PlainFacade):
+    """A runtime for asyncio, bound to the loop it is first awaited on; does not survive a fork.
+
+    The calls are those of :class:`~vsr_core.runtime.Runtime`, each a plain function that returns an awaitable: a wrong
+    argument, an unknown name and a capability nobody has raise from the call itself, before there is anything to await.
+    """
+
+    def __init__(
+        self,
+        source: ConfigSource = None,
+        *,
+        host: PluginHost | None = None,
+        environ: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._bound: asyncio.AbstractEventLoop | None = None
+        super().__init__(
+            RuntimeCore(source, close_handle=self._close_handle, host=host, environ=environ, progress=progress)
+        )
+
+    @classmethod
+    def from_config(cls, source: ConfigSource = None, *, environ: Mapping[str, str] | None = None) -> Self:
+        """A runtime from a YAML or JSON file, a mapping, or (None) from what plugins contribute.
+
+        :raises ConfigError: with every problem of the configuration at once.
+        """
+        return cls(source, environ=environ)
+
+    def embed(
+        self,
+        texts: str | Sequence[str],
+        *,
+        model: str = "default",
+        dimensions: int | None = None,
+        layer: int | None = None,
+        prompt: str | None = None,
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> Awaitable[EmbeddingResponse]:
+        """Embed texts: ``.vectors`` is float32 ``[n, d]``."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.embed(
+                texts,
+                model=model,
+                dimensions=dimensions,
+                layer=layer,
+                prompt=prompt,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
+    def similarity(
+        self,
+        text: str,
+        candidates: str | Sequence[str],
+        *,
+        model: str = "default",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> Awaitable[SimilarityResponse]:
+        """Compare a text with others: ``.scores`` is float32 ``[n]``, higher is closer."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.similarity(text, candidates, model=model, timeout=timeout, hints=hints, requires=requires)
+        )
+
+    def rerank(
+        self,
+        query: str,
+        documents: str | Sequence[str],
+        *,
+        top_n: int | None = None,
+        model: str = "default",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> Awaitable[RerankingResponse]:
+        """Order documents by relevance to a query: ``.results[i]`` has ``index`` and ``score``, best first."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.rerank(
+                query, documents, top_n=top_n, model=model, timeout=timeout, hints=hints, requires=requires
+            )
+        )
+
+    async def load(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
+        """Load a model before the first request needs it, and say what was loaded."""
+        self._enter()
+        return await asyncio.to_thread(self._core.pool.load, self._core.target(model), timeout=timeout)
+
+    async def swap(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
+        """Load a model's files anew beside what is loaded, and put the new generation in its place."""
+        self._enter()
+        return await asyncio.to_thread(self._core.pool.swap, self._core.target(model), timeout=timeout)
+
+    async def unload(self, model: str = "default", *, timeout: float | None = None) -> bool:
+        """Unload a model once its last request is answered; false where it was not loaded."""
+        self._enter()
+        return await asyncio.to_thread(self._core.pool.unload, self._core.target(model), timeout=timeout)
+
+    async def aclose(self) -> None:
+        """Drain and close everything. Calling it again does nothing."""
+        if self._core.closed:
+            return
+        self._enter()
+        self._core.closed = True
+        await asyncio.to_thread(self._core.pool.close)
+        await self._core.instances.close()
+
+    async def __aenter__(self) -> Self:
+        self._enter()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _run(self, ask: Ask[R]) -> R:
+        self._enter()
+        candidate, call = ask.plan.first, ask.call
+        lease = await self._core.pool.lease_async(candidate.backend_id, call)
+        with lease:
+            spec = self._core.sources.spec(candidate.backend_id)
+            responses = [await lease.handle.infer(request, call) for request in ask.operation.requests(candidate, spec)]
+        return ask.operation.result(candidate, spec, responses)
+
+    def _enter(self) -> None:
+        """Bind to the running loop, or refuse another.
+
+        :raises RuntimeClosedError: the runtime is closed, forked, or belongs to another loop.
+        """
+        self._core.guard()
+        loop = asyncio.get_running_loop()
+        if self._bound is None:
+            self._bound = loop
+        elif self._bound is not loop:
+            raise RuntimeClosedError("this runtime belongs to another event loop; make one for each loop")
+
+    def _close_handle(self, handle: ModelHandle) -> None:
+        """Called on the load thread, while the loop the handle lived on runs."""
+        if isinstance(handle, BlockingModelHandle) or self._bound is None:
+            asyncio.run(handle.close())
+        else:
+            asyncio.run_coroutine_threadsafe(handle.close(), self._bound).result()

@@ -1,0 +1,184 @@
+"""The synchronous facade."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ..catalog import Progress
+from ..contract import (
+    BlockingModelHandle,
+    CallContext,
+    EmbeddingResponse,
+    InferenceRequest,
+    ModelHandle,
+    ModelInfo,
+    RerankingResponse,
+    Response,
+    SimilarityResponse,
+)
+from ..plugins import PluginHost
+from .arguments import Hints
+from .asking import Ask
+from .core import ConfigSource, RuntimeCore
+from .loop import LoopThread
+from .plain import PlainFacade
+
+__all__ = ["Runtime"]
+
+R = TypeVar("R", bound=Response)
+
+
+class Runtime(PlainFacade):
+    """A runtime for code that blocks. Safe to use from any number of threads; does not survive a fork.
+
+    ``model`` is a role, a catalog entry or a backend id. ``timeout`` is in seconds and covers loading too. ``hints``
+    is what routing may go by: tenant, app, anything. ``requires`` names features a candidate must have.
+
+    Every call raises :class:`~vsr_core.errors.InvalidInputError` for a wrong argument,
+    :class:`~vsr_core.errors.ModelNotFoundError` and :class:`~vsr_core.errors.CapabilityUnmetError` before anything is
+    loaded, and :class:`~vsr_core.errors.BackendError` where a backend failed.
+    """
+
+    def __init__(
+        self,
+        source: ConfigSource = None,
+        *,
+        host: PluginHost | None = None,
+        environ: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._loop = LoopThread()
+        super().__init__(
+            RuntimeCore(source, close_handle=self._close_handle, host=host, environ=environ, progress=progress)
+        )
+
+    @classmethod
+    def from_config(cls, source: ConfigSource = None, *, environ: Mapping[str, str] | None = None) -> Self:
+        """A runtime from a YAML or JSON file, a mapping, or (None) from what plugins contribute.
+
+        :raises ConfigError: with every problem of the configuration at once.
+        """
+        return cls(source, environ=environ)
+
+    def embed(
+        self,
+        texts: str | Sequence[str],
+        *,
+        model: str = "default",
+        dimensions: int | None = None,
+        layer: int | None = None,
+        prompt: str | None = None,
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> EmbeddingResponse:
+        """Embed texts: ``.vectors`` is float32 ``[n, d]``. A blank text has the vector of its special tokens alone.
+
+        :param dimensions: leading dimensions to keep (Matryoshka), then normalised.
+        :param layer: exit after this many layers.
+        :param prompt: the name of a prompt of the checkpoint to put before each text.
+        """
+        self._core.guard()
+        return self._run(
+            self._core.asking.embed(
+                texts,
+                model=model,
+                dimensions=dimensions,
+                layer=layer,
+                prompt=prompt,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
+    def similarity(
+        self,
+        text: str,
+        candidates: str | Sequence[str],
+        *,
+        model: str = "default",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> SimilarityResponse:
+        """Compare a text with others: ``.scores`` is float32 ``[n]``, higher is closer."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.similarity(text, candidates, model=model, timeout=timeout, hints=hints, requires=requires)
+        )
+
+    def rerank(
+        self,
+        query: str,
+        documents: str | Sequence[str],
+        *,
+        top_n: int | None = None,
+        model: str = "default",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> RerankingResponse:
+        """Order documents by relevance to a query: ``.results[i]`` has ``index`` and ``score``, best first."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.rerank(
+                query, documents, top_n=top_n, model=model, timeout=timeout, hints=hints, requires=requires
+            )
+        )
+
+    def load(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
+        """Load a model before the first request needs it, and say what was loaded."""
+        self._core.guard()
+        return self._core.pool.load(self._core.target(model), timeout=timeout)
+
+    def swap(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
+        """Load a model's files anew beside what is loaded, and put the new generation in its place."""
+        self._core.guard()
+        return self._core.pool.swap(self._core.target(model), timeout=timeout)
+
+    def unload(self, model: str = "default", *, timeout: float | None = None) -> bool:
+        """Unload a model once its last request is answered; false where it was not loaded."""
+        self._core.guard()
+        return self._core.pool.unload(self._core.target(model), timeout=timeout)
+
+    def close(self) -> None:
+        """Drain and close everything. Calling it again does nothing."""
+        if self._core.closed:
+            return
+        self._core.closed = True
+        self._core.pool.close()
+        self._loop.run(self._core.instances.close())
+        self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, ask: Ask[R]) -> R:
+        candidate, call = ask.plan.first, ask.call
+        with self._core.pool.lease(candidate.backend_id, call) as lease:
+            spec = self._core.sources.spec(candidate.backend_id)
+            responses = [
+                self._infer(lease.handle, request, call) for request in ask.operation.requests(candidate, spec)
+            ]
+        return ask.operation.result(candidate, spec, responses)
+
+    def _infer(self, handle: ModelHandle, request: InferenceRequest[Any], call: CallContext) -> Response:
+        if isinstance(handle, BlockingModelHandle):
+            answer: Response = handle.infer_blocking(request, call)
+            return answer
+        return self._loop.run(handle.infer(request, call), call)
+
+    def _close_handle(self, handle: ModelHandle) -> None:
+        if isinstance(handle, BlockingModelHandle):
+            asyncio.run(handle.close())
+        else:
+            self._loop.run(handle.close())

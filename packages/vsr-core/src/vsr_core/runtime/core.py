@@ -1,0 +1,136 @@
+"""The rooms below, wired together from one configuration; both facades drive it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..catalog import Progress
+from ..config import CheckReport, Configuration, check, load_config
+from ..contract import BackendId, CatalogEntry, ModelHandle, ModelInfo
+from ..errors import ModelNotFoundError, RuntimeClosedError
+from ..models import ModelPool, ModelSources
+from ..plugins import BackendInstances, CapabilityMatrix, PluginHost, PluginReport
+from ..routing import Planner, Resolver
+from ..taxonomy import Kind
+from .asking import Asking
+from .status import BackendStatus, RoleStatus, RuntimeStatus
+
+__all__ = ["ConfigSource", "RuntimeCore", "cache_folder"]
+
+ConfigSource = Path | str | Mapping[str, Any] | None
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where backends keep what they compile: ``VSR_CACHE_DIR``, else ``vsr`` in the user's cache folder."""
+    if own := environ.get("VSR_CACHE_DIR"):
+        return Path(own).expanduser()
+    return Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "vsr"
+
+
+class RuntimeCore:
+    """Everything a runtime holds, without a word about threads or loops.
+
+    :param close_handle: closes a handle where its facade needs that done.
+    :param host: the plugins to use; by default, those installed.
+    """
+
+    def __init__(
+        self,
+        source: ConfigSource,
+        *,
+        close_handle: Callable[[ModelHandle], None],
+        host: PluginHost | None = None,
+        environ: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        environ = os.environ if environ is None else environ
+        self.config: Configuration = load_config(source, environ=environ)
+        self.host = host or PluginHost.discover(self.config.plugins, environ=environ)
+        self.instances = BackendInstances(
+            self.host, self.config.instances, cache_dir=cache_folder(environ), threads=len(os.sched_getaffinity(0))
+        )
+        self.catalog = _merge(self.config, self.host)
+        self.sources = ModelSources(
+            self.catalog,
+            self.host.families,
+            relative_to=self.config.path.parent if self.config.path else None,
+            progress=progress,
+        )
+        self.resolver = Resolver(self.config.roles, self.catalog, backends_for=self._serving)
+        self.planner = Planner(self.resolver, self.catalog, backends=self.instances, specs=self.sources)
+        self.asking = Asking(self.planner)
+        self.pool = ModelPool(self.instances, self.sources, close_handle=close_handle)
+        self.started_at = time.time()
+        self._pid = os.getpid()
+        self.closed = False
+
+    def guard(self) -> None:
+        """Refuse to work once closed, or in a child of the process that made the runtime.
+
+        :raises RuntimeClosedError: either is the case.
+        """
+        if self.closed:
+            raise RuntimeClosedError("the runtime is closed; make a new one")
+        if os.getpid() != self._pid:
+            raise RuntimeClosedError(
+                "a runtime does not survive a fork: its threads stayed behind; make one in the child"
+            )
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """Every model that can be asked for, loaded or not, sorted by id."""
+        ids = {backend_id for entry in self.catalog.values() for backend_id in self.resolver.expand(entry)}
+        return tuple(self.pool.info(backend_id) for backend_id in sorted(ids | set(self.pool.loaded())))
+
+    def matrix(self, *, probe: bool) -> CapabilityMatrix:
+        """Backend by capability: what is declared and, with ``probe``, what a look at this host made of it."""
+        return CapabilityMatrix.of(self.instances, probe=probe)
+
+    def plugins(self) -> PluginReport:
+        """Every plugin found, with what it contributes or why it does not."""
+        return self.host.report()
+
+    def check(self) -> CheckReport:
+        """Every impossible combination in the configuration; loads nothing."""
+        return check(self.config, self.host, self.instances)
+
+    def status(self) -> RuntimeStatus:
+        """The state of the whole runtime."""
+        backends = tuple(BackendStatus.of(name, self.instances, self.host) for name in self.instances.names())
+        roles = tuple(RoleStatus(kind=kind, name=name, group=group) for kind, name, group in self.config.roles.items())
+        return RuntimeStatus(
+            config=str(self.config.path) if self.config.path else None,
+            pid=self._pid,
+            started_at=self.started_at,
+            threads=len(os.sched_getaffinity(0)),
+            backends=backends,
+            roles=roles,
+            models=self.models(),
+        )
+
+    def target(self, model: str, kind: Kind | None = None) -> BackendId:
+        """The one id to load or unload for a name: itself, the first of its role, or a catalog entry's first backend.
+
+        :raises ModelNotFoundError: the name leads nowhere.
+        """
+        for candidate in (kind,) if kind is not None else tuple(Kind):
+            try:
+                group = self.resolver.group(candidate, model)
+            except ModelNotFoundError:
+                continue
+            if group:
+                return group[0]
+        raise ModelNotFoundError(f"no role and no model is called {model!r}; `vsr models` lists them", name=str(model))
+
+    def _serving(self, entry: CatalogEntry) -> tuple[str, ...]:
+        return self.planner.serving(entry)
+
+
+def _merge(config: Configuration, host: PluginHost) -> dict[str, CatalogEntry]:
+    """The catalog: what plugins contribute, overridden name by name by the configuration."""
+    entries = {entry.name: entry for entry in host.catalog}
+    entries.update(config.catalog)
+    return dict(sorted(entries.items()))
