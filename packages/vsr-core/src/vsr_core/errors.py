@@ -138,7 +138,7 @@ class CheckpointError(ConfigError):
 
 
 class PluginError(VsrError):
-    """A plugin failed in one of the stages import, register, describe, probe or load."""
+    """A plugin failed in one of the stages import, register, describe, probe, load or run."""
 
     code = "plugin_failed"
 

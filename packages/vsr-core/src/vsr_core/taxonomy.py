@@ -35,7 +35,7 @@ class Axis(str, Enum):
 
     code: int
 
-    def __new__(cls, value: str, code: int) -> Self:
+    def __new__(cls, value: str, code: int = 0) -> Self:  # the default is for look-ups by value alone
         member = str.__new__(cls, value)
         member._value_ = value
         member.code = code

@@ -75,3 +75,20 @@ def test_every_problem_is_reported_at_once():
 def test_five_candidates_through_nested_roles_are_allowed():
     table = RoleTable({Kind.EMBEDDING: {"x": ["y", "torch:5"], "y": [f"torch:{i}" for i in range(1, 5)]}})
     assert len(table.group(Kind.EMBEDDING, "x")) == 5
+
+
+def test_roles_that_share_roles_many_times_over_are_read_at_once():
+    table = {"r0": ["torch:a"]} | {f"r{i}": [f"r{i - 1}", f"r{i - 1}"] for i in range(1, 20)}
+    assert [str(item) for item in RoleTable({Kind.EMBEDDING: table}).group(Kind.EMBEDDING, "r19")] == ["torch:a"]
+
+
+def test_roles_that_nest_too_deep_are_refused():
+    table = {"r0": ["torch:a"]} | {f"r{i}": [f"r{i - 1}"] for i in range(1, 5000)}
+    with pytest.raises(ConfigError, match="more than 20 deep"):
+        RoleTable({Kind.EMBEDDING: table})
+
+
+def test_tables_are_compared_by_what_their_roles_stand_for():
+    one = RoleTable({Kind.EMBEDDING: {"x": ["y"], "y": ["torch:a"]}})
+    assert one == RoleTable({Kind.EMBEDDING: {"x": ["torch:a"], "y": ["torch:a"]}})
+    assert one != RoleTable({Kind.EMBEDDING: {"x": ["torch:a"]}})

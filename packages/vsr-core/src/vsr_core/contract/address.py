@@ -15,6 +15,8 @@ __all__ = ["MAX_GROUP", "BackendId", "RoleTable", "check_backend_name", "check_n
 MAX_GROUP = 5
 """How many candidates a group may have."""
 
+_MAX_NESTING = 20
+
 _BACKEND = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,126}")
 _MODEL = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,254}[^\s\x00-\x1f\x7f])?")
@@ -86,6 +88,14 @@ class RoleTable:
         if problems:
             raise ConfigError("\n".join(problems), problems=problems)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RoleTable) and self._groups == other._groups
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"RoleTable({', '.join(f'{kind}.{name}' for kind, name in sorted(self._groups))})"
+
     def group(self, kind: Kind, name: str) -> tuple[BackendId, ...]:
         """The ordered, de-duplicated candidates of a role.
 
@@ -106,29 +116,44 @@ class RoleTable:
 
 
 def _resolve(kind: Kind, name: str, table: Mapping[str, Sequence[str]]) -> tuple[BackendId, ...]:
-    group: dict[BackendId, None] = {}
-    _walk(kind, name, table, (), group)
+    group = _Walk(kind, table).targets(name, ())
     if not group:
         raise ConfigError(f"roles.{kind}.{name}: the group is empty")
     if len(group) > MAX_GROUP:
         raise ConfigError(
             f"roles.{kind}.{name}: the group has {len(group)} candidates, at most {MAX_GROUP} are allowed"
         )
-    return tuple(group)
+    return group
 
 
-def _walk(
-    kind: Kind, name: str, table: Mapping[str, Sequence[str]], path: tuple[str, ...], group: dict[BackendId, None]
-) -> None:
-    if name in path:
-        raise ConfigError(f"roles.{kind}: roles name each other in a cycle: {' -> '.join((*path, name))}")
-    for target in table[name]:
+class _Walk:
+    """Follows roles that name roles; what a role stands for is worked out once, however often it is named."""
+
+    def __init__(self, kind: Kind, table: Mapping[str, Sequence[str]]) -> None:
+        self._kind = kind
+        self._table = table
+        self._known: dict[str, tuple[BackendId, ...]] = {}
+
+    def targets(self, name: str, path: tuple[str, ...]) -> tuple[BackendId, ...]:
+        if name in path:
+            raise ConfigError(f"roles.{self._kind}: roles name each other in a cycle: {' -> '.join((*path, name))}")
+        if len(path) >= _MAX_NESTING:
+            raise ConfigError(f"roles.{self._kind}.{path[0]}: roles name roles more than {_MAX_NESTING} deep")
+        if name not in self._known:
+            found: dict[BackendId, None] = {}
+            for target in self._table[name]:
+                found.update(dict.fromkeys(self._target(name, target, (*path, name))))
+            self._known[name] = tuple(found)
+        return self._known[name]
+
+    def _target(self, name: str, target: str, path: tuple[str, ...]) -> tuple[BackendId, ...]:
         if ":" in target:
             try:
-                group[BackendId.parse(target)] = None
+                return (BackendId.parse(target),)
             except InvalidInputError as error:
-                raise ConfigError(f"roles.{kind}.{name}: {error.message}") from None
-        elif target in table:
-            _walk(kind, target, table, (*path, name), group)
-        else:
-            raise ConfigError(f"roles.{kind}.{name}: {target!r} is neither a backend id nor a role of kind {kind}")
+                raise ConfigError(f"roles.{self._kind}.{name}: {error.message}") from None
+        if target in self._table:
+            return self.targets(target, path)
+        raise ConfigError(
+            f"roles.{self._kind}.{name}: {target!r} is neither a backend id nor a role of kind {self._kind}"
+        )

@@ -124,30 +124,24 @@ class CapabilitySet:
         Supported where some cell of it is; otherwise the refusal a caller who named the capability alone would get.
         """
         for rule in self.rules:
-            selector = rule.selector
-            if (
-                selector.capability in (None, capability)
-                and selector.feature is None
-                and isinstance(rule.verdict, Supported)
-            ):
-                cell = CapabilityQuery(
-                    capability=capability,
-                    family=selector.family,
-                    artifact=selector.artifact,
-                    modality=selector.modality,
-                )
-                verdict = self.decide(cell)
-                if isinstance(verdict, Supported):
-                    return verdict
+            if self._supports(rule, capability):
+                return self.decide(_cell(rule.selector, capability))
         return self.decide(CapabilityQuery(capability=capability))
 
     def families(self, capability: Capability) -> tuple[str, ...]:
-        """The families for which a rule supports the capability by name, sorted."""
-        named = {
-            rule.selector.family
-            for rule in self.rules
-            if rule.selector.capability in (None, capability)
-            and isinstance(rule.verdict, Supported)
-            and rule.selector.family
-        }
-        return tuple(sorted(named))
+        """The families for which the capability is supported by name, for some artifact and modality, sorted."""
+        named = {rule.selector.family for rule in self.rules if self._supports(rule, capability)}
+        return tuple(sorted(family for family in named if family is not None))
+
+    def _supports(self, rule: Rule, capability: Capability) -> bool:
+        """Whether the very cell a rule speaks of is supported for a capability, with no feature asked for."""
+        selector = rule.selector
+        if selector.feature is not None or selector.capability not in (None, capability):
+            return False
+        return self.supports(_cell(selector, capability))
+
+
+def _cell(selector: Selector, capability: Capability) -> CapabilityQuery:
+    return CapabilityQuery(
+        capability=capability, family=selector.family, artifact=selector.artifact, modality=selector.modality
+    )

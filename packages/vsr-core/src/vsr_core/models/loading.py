@@ -20,7 +20,7 @@ def load_model(
     :raises LoadError: the backend failed.
     """
     adapter = instances.adapter(backend_id.backend)
-    settings = instances.settings(backend_id.backend)
+    settings, context = instances.settings(backend_id.backend), instances.context(backend_id.backend)
     located = sources.locate(backend_id)
     _admit(backend_id, located.spec, instances)
     handle = adapter.load(
@@ -34,8 +34,8 @@ def load_model(
             batching=settings.batching,
             labels=located.labels,
             base=base,
-            cache_dir=instances.cache_dir(backend_id.backend),
-            threads=settings.threads or instances.threads,
+            cache_dir=context.cache_dir,
+            threads=context.threads,
         )
     )
     if not isinstance(handle, ModelHandle):

@@ -202,6 +202,7 @@ class ModelPool:
                 f"{slot.backend_id} cannot be loaded: {type(error).__name__}: {error}", backend_id=str(slot.backend_id)
             )
             self._failed(slot, wrapped)
+            self._instances.record_failure(slot.backend_id.backend, "load", error)
             raise wrapped from error
         with self._lock:
             old, slot.current, slot.pending, slot.failure = slot.current, fresh, None, None

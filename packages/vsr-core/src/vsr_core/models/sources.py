@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..catalog import HubSource, Progress, hash_files, parse_source, resolve_labels, resolve_source, specify
+from ..catalog import (
+    HubSource,
+    Progress,
+    ResolvedSource,
+    cached_source,
+    hash_files,
+    parse_source,
+    resolve_labels,
+    resolve_source,
+    specify,
+)
 from ..contract import BackendId, CatalogEntry, FamilyDescriptor, ModelInfo, ModelSpec
 from ..errors import CheckpointError, ModelNotFoundError
 
@@ -76,10 +86,12 @@ class ModelSources:
             known = self._specs.get(entry.name)
         if known is not None:
             return known
-        source = parse_source(_source_text(entry))
-        if isinstance(source, HubSource) and not source.is_cached():
+        resolved = self._on_this_machine(entry)
+        if resolved is None or (
+            entry.base is not None and self.spec(BackendId(backend_id.backend, entry.base)) is None
+        ):
             return None
-        return self._inspect(entry)[1]
+        return self._specify(entry, resolved)
 
     def locate(self, backend_id: BackendId) -> Located:
         """The files of a model, downloaded if need be, and what they say, with their hash.
@@ -87,11 +99,17 @@ class ModelSources:
         :raises CheckpointError: they cannot be had, are damaged or contradict the entry.
         """
         entry = self.entry(backend_id)
-        path, spec = self._inspect(entry)
+        resolved = resolve_source(
+            parse_source(_source_text(entry)),
+            relative_to=self._folder(entry),
+            artifact=entry.artifact,
+            progress=self._progress,
+        )
+        path, spec = resolved.path, self._specify(entry, resolved)
         spec = dataclasses.replace(spec, content_hash=hash_files(path, spec.files))
         with self._lock:
             self._specs[entry.name] = spec
-        labels = resolve_labels(entry, spec, path, relative_to=self._relative_to)
+        labels = resolve_labels(entry, spec, path, self._folder(entry))
         return Located(entry=entry, path=path, spec=spec, labels=labels)
 
     def describe(self, backend_id: BackendId) -> ModelInfo:
@@ -121,13 +139,24 @@ class ModelSources:
             info, source=_source_text(entry), contributed_by=entry.contributed_by, metadata=entry.metadata
         )
 
-    def _inspect(self, entry: CatalogEntry) -> tuple[Path, ModelSpec]:
+    def _on_this_machine(self, entry: CatalogEntry) -> ResolvedSource | None:
+        """Where the files are, or None where they would have to be fetched first."""
         source = parse_source(_source_text(entry))
-        resolved = resolve_source(source, relative_to=self._relative_to, progress=self._progress)
-        spec = specify(entry, resolved.path, families=self._families, revision=resolved.revision)
+        if isinstance(source, HubSource):
+            return cached_source(source)
+        return resolve_source(source, relative_to=self._folder(entry))
+
+    def _specify(self, entry: CatalogEntry, resolved: ResolvedSource) -> ModelSpec:
         with self._lock:
-            self._specs.setdefault(entry.name, spec)
-        return resolved.path, spec
+            base = self._specs.get(entry.base) if entry.base is not None else None
+        spec = specify(entry, resolved.path, families=self._families, revision=resolved.revision, base=base)
+        with self._lock:
+            self._specs[entry.name] = spec
+        return spec
+
+    def _folder(self, entry: CatalogEntry) -> Path | None:
+        """What relative paths start from: the configuration's folder, for what the configuration names."""
+        return self._relative_to if entry.contributed_by is None else None
 
 
 def _source_text(entry: CatalogEntry) -> str:

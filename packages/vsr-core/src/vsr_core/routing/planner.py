@@ -98,6 +98,8 @@ class Planner:
         group = self._resolver.group(needs.kind, model)
         if group is None:
             group = self._implicit_default(needs)
+        elif not group:
+            raise self._refusal(needs, self._catalog[model]) or self._nobody(model)
         kept: list[PlannedCandidate] = []
         drops: list[Drop] = []
         first_error: VsrError | None = None
@@ -122,23 +124,49 @@ class Planner:
 
     def _implicit_default(self, needs: Requirements) -> tuple[BackendId, ...]:
         """Where nobody defined ``default``: the one catalog model that can do what is needed, if there is one."""
-        able = [name for name in sorted(self._catalog) if self._able(needs, self._catalog[name])]
+        refusals: list[VsrError] = []
+        able: list[CatalogEntry] = []
+        for _, entry in sorted(self._catalog.items()):
+            refusal = self._refusal(needs, entry)
+            if refusal is None:
+                able.append(entry)
+            else:
+                refusals.append(refusal)
         if len(able) == 1:
-            return self._resolver.expand(self._catalog[able[0]])
+            return self._resolver.expand(able[0])
+        if not able and len(refusals) == 1:
+            raise refusals[0]
         found = f"{len(able)} models could serve it" if able else "no model in the catalog could serve it"
         raise ModelNotFoundError(
             f"no {needs.kind} role is called 'default' and {found}; set roles.{needs.kind}.default or pass model=",
             name="default",
         )
 
-    def _able(self, needs: Requirements, entry: CatalogEntry) -> bool:
-        for backend_id in self._resolver.expand(entry):
+    def _refusal(self, needs: Requirements, entry: CatalogEntry) -> VsrError | None:
+        """Why no backend can serve an entry for what is needed, with each one's reason; None where one can."""
+        refusals: list[CapabilityUnmetError] = []
+        for backend_id in self._resolver.expand(entry) or self._everywhere(entry):
             try:
                 self._admit(needs, backend_id)
-            except VsrError:
-                continue
-            return True
-        return False
+            except CapabilityUnmetError as error:
+                refusals.append(error)
+            except VsrError as error:
+                return error
+            else:
+                return None
+        if len(refusals) == 1:
+            return refusals[0]
+        reasons = "; ".join(f"{error.backend_id}: {error.reason or error.message}" for error in refusals)
+        return CapabilityUnmetError(
+            f"no installed backend offers {needs.capability} for {entry.name!r}"
+            + (f" ({reasons})" if reasons else ": none is installed"),
+            unmet=refusals[0].unmet if refusals else needs.capability.value,
+            reason=reasons or None,
+        )
+
+    def _everywhere(self, entry: CatalogEntry) -> tuple[BackendId, ...]:
+        """An entry on every backend, for the reasons why none serves it."""
+        return tuple(BackendId(name, entry.name) for name in self._backends.names())
 
     def _admit(self, needs: Requirements, backend_id: BackendId) -> PlannedCandidate:
         """How a candidate would be asked, or the reason it is left out."""

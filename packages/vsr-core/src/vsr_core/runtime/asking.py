@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ..contract import (
     CallContext,
@@ -18,7 +18,7 @@ from ..contract import (
     SimilarityResponse,
     check_texts,
 )
-from ..errors import InvalidInputError
+from ..errors import InferenceError
 from ..routing import Plan, PlannedCandidate, Planner, Requirements
 from ..taxonomy import Capability, Kind
 from .arguments import Hints, call_context, check_count, check_text, implied_features
@@ -26,13 +26,14 @@ from .derived import rerank_by_vectors, similarities
 
 __all__ = ["Ask", "Asking", "Operation"]
 
+A = TypeVar("A", bound=Response)
 R_co = TypeVar("R_co", bound=Response, covariant=True)
 
 
 class Operation(Protocol[R_co]):
     """An operation of the facade, once its arguments are read."""
 
-    def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Any], ...]:
+    def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Response], ...]:
         """What to ask a candidate."""
         ...
 
@@ -123,7 +124,7 @@ class Asking:
 class _Embed:
     request: EmbeddingRequest
 
-    def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Any], ...]:
+    def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Response], ...]:
         return (self.request,)
 
     def result(
@@ -137,7 +138,7 @@ class _Similarity:
     text: str
     candidates: tuple[str, ...]
 
-    def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Any], ...]:
+    def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Response], ...]:
         return (EmbeddingRequest(texts=(self.text, *self.candidates)),)
 
     def result(
@@ -150,7 +151,7 @@ class _Similarity:
 class _Rerank:
     request: RerankingRequest
 
-    def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Any], ...]:
+    def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Response], ...]:
         if candidate.derives is None:
             return (self.request,)
         ask, tell = _retrieval_prompts(spec)
@@ -181,9 +182,11 @@ def _retrieval_prompts(spec: ModelSpec | None) -> tuple[str | None, str | None]:
     return ask, tell
 
 
-def _expect(response: Response, kind: type[Any]) -> Any:
+def _expect(response: Response, kind: type[A]) -> A:
     if not isinstance(response, kind):
-        raise InvalidInputError(
-            f"{response.envelope.backend_id} answered with a {type(response).__name__} instead of a {kind.__name__}"
+        backend_id = str(response.envelope.backend_id)
+        raise InferenceError(
+            f"{backend_id} answered with a {type(response).__name__} instead of a {kind.__name__}",
+            backend_id=backend_id,
         )
     return response

@@ -141,7 +141,7 @@ class AsyncRuntime(PlainFacade):
         self._enter()
         self._core.closed = True
         await asyncio.to_thread(self._core.pool.close)
-        await self._core.instances.close()
+        await self._core.aclose()
 
     async def __aenter__(self) -> Self:
         self._enter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from ..catalog import Progress
 from ..contract import (
@@ -151,7 +151,7 @@ class Runtime(PlainFacade):
             return
         self._core.closed = True
         self._core.pool.close()
-        self._loop.run(self._core.instances.close())
+        self._loop.run(self._core.aclose())
         self._loop.stop()
 
     def __enter__(self) -> Self:
@@ -171,10 +171,9 @@ class Runtime(PlainFacade):
             ]
         return ask.operation.result(candidate, spec, responses)
 
-    def _infer(self, handle: ModelHandle, request: InferenceRequest[Any], call: CallContext) -> Response:
+    def _infer(self, handle: ModelHandle, request: InferenceRequest[Response], call: CallContext) -> Response:
         if isinstance(handle, BlockingModelHandle):
-            answer: Response = handle.infer_blocking(request, call)
-            return answer
+            return handle.infer_blocking(request, call)
         return self._loop.run(handle.infer(request, call), call)
 
     def _close_handle(self, handle: ModelHandle) -> None:

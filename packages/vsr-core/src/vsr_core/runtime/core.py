@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -65,6 +66,7 @@ class RuntimeCore:
         self.asking = Asking(self.planner)
         self.pool = ModelPool(self.instances, self.sources, close_handle=close_handle)
         self.started_at = time.time()
+        self._own_host = host is None
         self._pid = os.getpid()
         self.closed = False
 
@@ -124,6 +126,12 @@ class RuntimeCore:
             if group:
                 return group[0]
         raise ModelNotFoundError(f"no role and no model is called {model!r}; `vsr models` lists them", name=str(model))
+
+    async def aclose(self) -> None:
+        """Close the adapters and, where this runtime found them itself, the plugins; the pool is its facade's to close."""
+        await self.instances.close()
+        if self._own_host:
+            await asyncio.to_thread(self.host.close)
 
     def _serving(self, entry: CatalogEntry) -> tuple[str, ...]:
         return self.planner.serving(entry)

@@ -1,0 +1,83 @@
+"""Reading a checkpoint's safetensors strictly: every tensor a forward needs, of the shape it needs, and no surprise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from vsr_core.errors import CheckpointError
+
+__all__ = ["StrictTensors", "read_tensors"]
+
+
+def read_tensors(folder: Path, files: Sequence[str]) -> dict[str, Tensor]:
+    """Every tensor of the weight files, copied into memory, so that the files may be replaced at any time.
+
+    :raises CheckpointError: a file is missing or damaged, or a tensor stands in two files.
+    """
+    tensors: dict[str, Tensor] = {}
+    for name in files:
+        path = folder / name
+        try:
+            with safe_open(path, framework="pt") as archive:
+                for key in archive.keys():  # noqa: SIM118 - the archive is no mapping
+                    if key in tensors:
+                        raise CheckpointError(f"{path}: the tensor {key!r} stands in another weight file too")
+                    tensors[key] = archive.get_tensor(key).clone()
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} cannot be read as safetensors: {error}") from None
+    return tensors
+
+
+class StrictTensors:
+    """Hands out the tensors of one checkpoint by name, and tells what nobody asked for.
+
+    :param prefixes: what names may begin with, besides nothing; the first under which ``probe`` is found holds.
+    :param probe: the name of a tensor that every checkpoint of the family has.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor], *, where: str, prefixes: Sequence[str], probe: str) -> None:
+        self._tensors = tensors
+        self._where = where
+        self._taken: set[str] = set()
+        found = [prefix for prefix in ("", *prefixes) if prefix + probe in tensors]
+        if not found:
+            raise CheckpointError(f"{where}: the tensor {probe!r} is missing; these are not weights of this family")
+        self._prefix = found[0]
+
+    def take(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """A float tensor of the family, by its name without a prefix.
+
+        :raises CheckpointError: it is missing, has another shape, is not of a float dtype, or is not finite.
+        """
+        key = self._prefix + name
+        tensor = self._tensors.get(key)
+        if tensor is None:
+            raise CheckpointError(f"{self._where}: the tensor {key!r} is missing")
+        if tuple(tensor.shape) != shape:
+            raise CheckpointError(
+                f"{self._where}: the tensor {key!r} has shape {list(tensor.shape)}, the configuration says {list(shape)}"
+            )
+        if not tensor.is_floating_point():
+            raise CheckpointError(f"{self._where}: the tensor {key!r} is of dtype {tensor.dtype}, not of a float dtype")
+        if not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"{self._where}: the tensor {key!r} holds NaN or infinity")
+        self._taken.add(key)
+        return tensor
+
+    def refuse_others(self, *, allowed: Collection[str]) -> None:
+        """Refuse tensors nobody took, unless their name begins, after any prefix, with one of ``allowed``.
+
+        :raises CheckpointError: naming the first few.
+        """
+        left = sorted(
+            key
+            for key in set(self._tensors) - self._taken
+            if not key.removeprefix(self._prefix).startswith(tuple(allowed)) and not key.startswith(tuple(allowed))
+        )
+        if left:
+            shown = ", ".join(map(repr, left[:3])) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
+            raise CheckpointError(f"{self._where}: the weights hold tensors this family does not have: {shown}")

@@ -1,0 +1,53 @@
+"""Prepacked and plain layers give the same numbers."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from vsr_candle_torch import linear
+from vsr_candle_torch.linear import Linear, prepack, prepack_supported
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [1, 7, 130])
+def test_prepacked_agrees_with_plain(dtype, rows):
+    if not prepack_supported(dtype):
+        pytest.skip(f"this build of torch has no prepacked {dtype} layers")
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(rows, 48, generator=generator).to(dtype)
+    weight = torch.randn(32, 48, generator=generator).to(dtype)
+    bias = torch.randn(32, generator=generator).to(dtype)
+    residual = torch.randn(rows, 32, generator=generator).to(dtype)
+    packed, plain = Linear(prepack(weight), bias, True), Linear(weight, bias, False)
+    tolerance = {"atol": 1e-4, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.1, "rtol": 0.02}
+    torch.testing.assert_close(packed.apply(x), plain.apply(x), **tolerance)
+    torch.testing.assert_close(packed.apply_residual(x, residual), plain.apply_residual(x, residual), **tolerance)
+    for activation in ("gelu", "gelu_new", "relu"):
+        ours, theirs = (layer.apply_activation(x, activation) for layer in (packed, plain))
+        torch.testing.assert_close(ours, theirs, **tolerance)
+
+
+def test_a_build_without_the_private_operators_is_noticed(monkeypatch):
+    def missing(weight):
+        raise AttributeError("_reorder_linear_weight")
+
+    monkeypatch.setattr(linear, "prepack", missing)
+    assert not prepack_supported(torch.float32)
+
+
+def test_operators_that_disagree_are_not_used(monkeypatch):
+    monkeypatch.setattr(linear, "prepack", lambda weight: prepack(weight * 2))
+    assert not prepack_supported(torch.float32)
+
+
+def test_an_unpacked_encoder_gives_the_same_states(monkeypatch, load, sequences):
+    from vsr_candle_torch import bert
+
+    packed = load()
+    monkeypatch.setattr(bert, "prepack_supported", lambda dtype: False)
+    plain = load()
+    ids = torch.from_numpy(sequences[4])
+    states = [
+        each.forward(ids, torch.zeros_like(ids), torch.tensor([0, len(ids)]), exits={3})[3] for each in (packed, plain)
+    ]
+    torch.testing.assert_close(*states, atol=1e-5, rtol=1e-4)
+    assert F.linear is torch.nn.functional.linear

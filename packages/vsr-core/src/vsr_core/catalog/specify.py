@@ -1,0 +1,262 @@
+"""From a catalog entry and the files it names to one specification, or to everything that stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from ..contract import Activation, CatalogEntry, FamilyDescriptor, ModelSpec, PoolingSpec
+from ..errors import CheckpointError
+from ..taxonomy import Artifact, Capability, Modality
+from .facts import CheckpointFacts
+from .inspection import inspect_checkpoint
+from .weights import FORMS
+
+__all__ = ["specify"]
+
+T = TypeVar("T")
+
+_EMBEDDINGS = frozenset({Capability.EMBEDDING, Capability.MULTIMODAL_EMBEDDING})
+_GENERATORS = frozenset({Capability.GENERATION, Capability.GENERATIVE_CLASSIFICATION, Capability.GUARD})
+_LABELLED = frozenset(
+    {
+        Capability.SEQUENCE_CLASSIFICATION,
+        Capability.PAIR_CLASSIFICATION,
+        Capability.TOKEN_CLASSIFICATION,
+        Capability.SPANS,
+        Capability.RERANKING,
+        Capability.GUARD,
+    }
+)
+
+_ALSO_CALLED: Mapping[Artifact, frozenset[Artifact]] = {
+    Artifact.FULL: frozenset({Artifact.MERGED_LORA}),
+    Artifact.MERGED_LORA: frozenset({Artifact.FULL}),
+    Artifact.ONNX: frozenset({Artifact.QUANTIZED}),
+    Artifact.OPENVINO_IR: frozenset({Artifact.QUANTIZED}),
+    Artifact.GGUF: frozenset({Artifact.QUANTIZED}),
+}
+"""What an entry may call a form of weights whose files do not tell these apart."""
+
+
+def specify(
+    entry: CatalogEntry,
+    path: Path,
+    *,
+    families: Mapping[str, FamilyDescriptor],
+    revision: str | None = None,
+    base: ModelSpec | None = None,
+) -> ModelSpec:
+    """Describe a model by its files, and by what its entry states where they are silent.
+
+    ``content_hash`` is left None, since hashing reads all the weights; :func:`hash_files` gives it.
+
+    :param path: the model's folder, or one weight file in it; for an adapter, the adapter's.
+    :param families: every installed family by name.
+    :param revision: what the source resolved to.
+    :param base: for an adapter, the specification of its base, which has the family and the sizes.
+    :raises CheckpointError: damaged files, a model that cannot be served, or statements that contradict the files;
+        ``problems`` has them all.
+    """
+    stated = families.get(entry.family) if entry.family is not None else None
+    form = Artifact.FULL if entry.artifact is Artifact.MERGED_LORA else entry.artifact
+    if entry.adapter is not None and form is None:
+        form = Artifact.LORA_ADAPTER
+    facts = inspect_checkpoint(path, families, family=stated, artifact=form if form in FORMS else None)
+    merge = _Merge(entry, facts)
+    if entry.family is not None and stated is None:
+        merge.problems.append(f"family: {entry.family!r} is no installed family; install the plugin that brings it")
+    spec = merge.spec(stated or families.get(facts.family or ""), base=base, revision=revision)
+    if merge.problems:
+        listed = "\n".join(f"  {problem}" for problem in merge.problems)
+        raise CheckpointError(f"{entry.name!r} ({path}) cannot be served:\n{listed}", problems=merge.problems)
+    return spec
+
+
+class _Merge:
+    """One entry against the facts of its files; every step adds to ``problems`` and goes on."""
+
+    def __init__(self, entry: CatalogEntry, facts: CheckpointFacts) -> None:
+        self.entry = entry
+        self.facts = facts
+        self.problems = list(facts.refusals)
+
+    def spec(self, family: FamilyDescriptor | None, *, base: ModelSpec | None, revision: str | None) -> ModelSpec:
+        facts = self.facts
+        capabilities = self._capabilities()
+        embeds = not _EMBEDDINGS.isdisjoint(capabilities)
+        labelled = not _LABELLED.isdisjoint(capabilities)
+        depth = facts.layers if facts.layers is not None or base is None else base.layers
+        native, dimensions = self._dimensions(base) if embeds else (None, self._no_dimensions())
+        prompts = self._prompts()
+        labels = self._labels() if labelled else None
+        return ModelSpec(
+            capabilities=capabilities,
+            family=self._family(family, base),
+            artifact=self._artifact(),
+            modality=self._agree("modality", self.entry.modality, facts.modality) or Modality.TEXT,
+            architecture=facts.architecture,
+            hidden_size=facts.hidden_size if facts.hidden_size is not None or base is None else base.hidden_size,
+            layers=depth,
+            native_dimensions=native,
+            dimensions=dimensions,
+            exit_layers=self._exit_layers(depth, capabilities),
+            max_tokens=self._max_tokens(base),
+            advertised_max_tokens=facts.advertised_max_tokens or (base.advertised_max_tokens if base else None),
+            pooling=self._pooling(family, capabilities),
+            normalize=self._agree("normalize", self.entry.normalize, facts.normalize) if embeds else None,
+            dense=facts.dense,
+            prompts=prompts,
+            default_prompt=self._default_prompt(prompts),
+            similarity=facts.similarity or "cosine",
+            labels=labels,
+            activation=self._activation(labels) if labelled else None,
+            lowercase=facts.lowercase,
+            weights=facts.weights,
+            files=facts.files,
+            revision=revision,
+            stored_dtype=facts.stored_dtype,
+        )
+
+    def _agree(
+        self, name: str, stated: T | None, found: T | None, show: Callable[[T], object] = lambda value: value
+    ) -> T | None:
+        if stated is None:
+            return found
+        if found is not None and stated != found:
+            self.problems.append(
+                f"{name}: the entry states {_shown(show(stated))}, the files say {_shown(show(found))}"
+            )
+        return stated
+
+    def _family(self, family: FamilyDescriptor | None, base: ModelSpec | None) -> str:
+        if family is not None:
+            return family.name
+        if base is not None:
+            return base.family
+        if self.entry.family is None:
+            found = self.facts.model_type
+            self.problems.append(
+                f"family: no installed family recognises model_type {found!r}; state 'family' or install its plugin"
+                if found is not None
+                else "family: the files do not name one; state 'family'"
+            )
+        return self.entry.family or ""
+
+    def _artifact(self) -> Artifact:
+        stated, found = self.entry.artifact, self.facts.artifact
+        if stated is not None and found is not None and stated in _ALSO_CALLED.get(found, ()):
+            return stated
+        if self.entry.adapter is not None and found is not None and found is not Artifact.LORA_ADAPTER:
+            self.problems.append(
+                "adapter: the files are no LoRA adapter (adapter_config.json, adapter_model.safetensors)"
+            )
+        return self._agree("artifact", stated, found) or Artifact.FULL
+
+    def _capabilities(self) -> tuple[Capability, ...]:
+        stated, servable = self.entry.capabilities, self.facts.servable
+        if stated and servable is not None:
+            beyond = [str(capability) for capability in stated if capability not in servable]
+            if beyond:
+                made_for = ", ".join(map(str, self.facts.capabilities))
+                self.problems.append(f"capabilities: the files are made for {made_for}, not for {', '.join(beyond)}")
+        found = stated or self.facts.capabilities
+        if not found and not self.facts.refusals:
+            self.problems.append("capabilities: the files do not say what the model is for; state 'capabilities'")
+        return found
+
+    def _dimensions(self, base: ModelSpec | None) -> tuple[int | None, tuple[int, ...]]:
+        native = self.facts.native_dimensions or (base.native_dimensions if base is not None else None)
+        widths = self.entry.dimensions or self.facts.matryoshka
+        if native is None:
+            native = max(widths, default=None)
+        wrong = [width for width in widths if width < 1 or (native is not None and width > native)]
+        if wrong:
+            self.problems.append(f"dimensions: {_listed(wrong)} are outside 1 to {native}, the model's own width")
+        return native, tuple(sorted({*widths, *((native,) if native is not None else ())}))
+
+    def _no_dimensions(self) -> tuple[int, ...]:
+        if self.entry.dimensions:
+            self.problems.append("dimensions: only an embedding model has them")
+        return ()
+
+    def _exit_layers(self, depth: int | None, capabilities: tuple[Capability, ...]) -> tuple[int, ...]:
+        stated = self.entry.layers
+        if capabilities and _GENERATORS.issuperset(capabilities):
+            if stated:
+                self.problems.append("layers: a generative model cannot answer from an earlier layer")
+            return ()
+        wrong = [layer for layer in stated if layer < 1 or (depth is not None and layer > depth)]
+        if wrong:
+            self.problems.append(f"layers: {_listed(wrong)} are outside 1 to {depth}, the model's own depth")
+        return tuple(sorted({*stated, *((depth,) if depth is not None else ())}))
+
+    def _max_tokens(self, base: ModelSpec | None) -> int | None:
+        stated, found = self.entry.max_tokens, self.facts.max_tokens
+        if base is not None and base.max_tokens is not None:
+            found = base.max_tokens if found is None else min(found, base.max_tokens)
+        if stated is None:
+            return found
+        if stated < 1 or (found is not None and stated > found):
+            self.problems.append(f"max_tokens: {stated} is outside 1 to {found}; the limit may be lowered, not raised")
+        return stated
+
+    def _pooling(self, family: FamilyDescriptor | None, capabilities: tuple[Capability, ...]) -> PoolingSpec | None:
+        if Capability.EMBEDDING not in capabilities:
+            if self.entry.pooling and capabilities:
+                self.problems.append("pooling: only an embedding model has it")
+            return None
+        found = self.facts.pooling
+        stated = PoolingSpec(modes=self.entry.pooling) if self.entry.pooling else None
+        if stated is not None and found is not None and stated.modes == found.modes:
+            return found
+        pooling = self._agree("pooling", stated, found, lambda spec: "+".join(spec.modes))
+        if pooling is None and family is not None and family.pooling is not None:
+            return PoolingSpec(modes=(family.pooling,))
+        if pooling is None:
+            self.problems.append("pooling: neither the files nor the family say how to pool; state 'pooling'")
+        return pooling
+
+    def _prompts(self) -> Mapping[str, str] | None:
+        stated, found = self.entry.prompts or {}, self.facts.prompts or {}
+        for name in sorted(set(stated) & set(found)):
+            self._agree(f"prompts.{name}", stated[name], found[name])
+        return {**found, **stated} or None
+
+    def _default_prompt(self, prompts: Mapping[str, str] | None) -> str | None:
+        name = self._agree("default_prompt", self.entry.default_prompt, self.facts.default_prompt)
+        if name is not None and name not in (prompts or {}):
+            self.problems.append(f"default_prompt: {name!r} is none of the prompts ({_listed(sorted(prompts or {}))})")
+        return name
+
+    def _labels(self) -> tuple[str, ...] | None:
+        found, rows = self.facts.labels, self.facts.label_count
+        stated = self.entry.labels if isinstance(self.entry.labels, tuple) else None
+        if stated is not None and len(set(stated)) != len(stated):
+            self.problems.append("labels: a name occurs twice")
+        if stated is not None and found is None and rows not in (None, len(stated)):
+            self.problems.append(f"labels: the entry names {len(stated)}, the model has {rows}")
+        labels = self._agree("labels", stated, found, _listed)
+        unknown = [name for name in self.entry.positive_labels if labels is not None and name not in labels]
+        if unknown:
+            self.problems.append(f"positive_labels: {_listed(unknown)} are none of the model's labels")
+        return labels
+
+    def _activation(self, labels: tuple[str, ...] | None) -> Activation | None:
+        """As transformers chooses it where no ``problem_type`` is named; a generative model has none."""
+        if self.facts.activation is not None or not _GENERATORS.isdisjoint(self.facts.capabilities):
+            return self.facts.activation
+        count = self.facts.label_count if self.facts.label_count is not None else len(labels or ())
+        return "sigmoid" if count == 1 else "softmax"
+
+
+def _listed(values: object) -> str:
+    items = list(values) if isinstance(values, list | tuple) else [values]
+    shown = ", ".join(str(item) for item in items[:6])
+    return f"{shown}, ... {len(items)} in all" if len(items) > 6 else shown
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

