@@ -3,19 +3,9 @@
 import asyncio
 
 import pytest
-from vsr_core.contract import BackendId, CatalogEntry
+from vsr_core.contract import CatalogEntry
 from vsr_core.models import ModelPool, ModelSources
-from vsr_core.plugins import BackendInstances, PluginHost
-from vsr_core.testing import ToyPlugin, write_bert
-
-TOY = BackendId("toy", "mini")
-
-
-@pytest.fixture
-def host():
-    host = PluginHost.discover(entry_points=())
-    host.register(ToyPlugin(), name="toy")
-    return host
+from vsr_core.plugins import BackendInstances
 
 
 @pytest.fixture
@@ -29,10 +19,9 @@ def toy(instances):
 
 
 @pytest.fixture
-def sources(tmp_path, host):
-    write_bert(tmp_path / "mini")
+def sources(tmp_path, host, checkpoint):
     catalog = {
-        "mini": CatalogEntry(name="mini", source="mini"),
+        "mini": CatalogEntry(name="mini", source=checkpoint.name),
         "gone": CatalogEntry(name="gone", source="nowhere"),
     }
     return ModelSources(catalog, host.families, relative_to=tmp_path)

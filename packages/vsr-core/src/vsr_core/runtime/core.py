@@ -83,9 +83,11 @@ class RuntimeCore:
             )
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """Every model that can be asked for, loaded or not, sorted by id."""
+        """Every model that can be asked for, loaded or not, and whatever a role names, sorted by id."""
         ids = {backend_id for entry in self.catalog.values() for backend_id in self.resolver.expand(entry)}
-        return tuple(self.pool.info(backend_id) for backend_id in sorted(ids | set(self.pool.loaded())))
+        ids.update(backend_id for _, _, group in self.config.roles.items() for backend_id in group)
+        ids.update(self.pool.loaded())
+        return tuple(self.pool.info(backend_id) for backend_id in sorted(ids))
 
     def matrix(self, *, probe: bool) -> CapabilityMatrix:
         """Backend by capability: what is declared and, with ``probe``, what a look at this host made of it."""

@@ -1,0 +1,18 @@
+"""What the core's own tests share: a host with the toy backend alone, and a tiny checkpoint."""
+
+import pytest
+from vsr_core.plugins import PluginHost
+from vsr_core.testing import ToyPlugin, write_bert
+
+
+@pytest.fixture
+def host():
+    """Plugins as no machine has them: the toy backend, and nothing that is installed."""
+    host = PluginHost.discover(entry_points=())
+    host.register(ToyPlugin(), name="toy")
+    return host
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    return write_bert(tmp_path / "mini")
