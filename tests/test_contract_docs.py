@@ -29,9 +29,7 @@ from vsr_core.testing import ToyPlugin, write_bert
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "contract.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = [(language, text.rstrip("\n")) for language, text in FENCE.findall(DOCUMENT)]
-SAMPLES = {
-    match[1]: text for _, text in BLOCKS if (match := re.match(r"# (\S+\.(?:py|toml))\n", text)) is not None
-}
+SAMPLES = {match[1]: text for _, text in BLOCKS if (match := re.match(r"# (\S+\.(?:py|toml))\n", text)) is not None}
 
 STAND_INS = {"FloatArray"}
 """Classes at run time only, standing for a type that the contract does not import."""
@@ -217,9 +215,7 @@ def test_the_sample_policy_orders_by_known_price():
             {"unknown": None, "dear": Price(input=Decimal(3)), "free": Price(input=Decimal(0))}.items()
         )
     )
-    request = RouteRequest(
-        request_id="1", kind=Kind.EMBEDDING, capability=Capability.EMBEDDING, logical_name="default"
-    )
+    request = RouteRequest(request_id="1", kind=Kind.EMBEDDING, capability=Capability.EMBEDDING, logical_name="default")
     view = RouteView(request=request, candidates=candidates, now=0.0)
     ordered = sorted(candidates, key=lambda candidate: policy.key(view, candidate))
     assert [candidate.backend_id.model for candidate in ordered] == ["free", "dear", "unknown"]

@@ -1,11 +1,13 @@
 """The backend says what it can do, loads that, and refuses the rest with the reason it listed."""
 
+import json
 import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 from vsr_candle_torch.adapter import TorchBackend
 from vsr_core import Runtime
 from vsr_core.contract import BackendContext, CapabilityQuery, Refused, Supported
@@ -60,9 +62,6 @@ def test_the_probe_reports_this_host(backend):
 def test_vectors_are_those_of_the_reference(folder, reference):
     with runtime(folder) as vsr:
         response = vsr.embed(["the river bank", "a"])
-        ids = np.array([2, *(0,) * 0], np.int32)
-        from tokenizers import Tokenizer
-
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         for text, vector in zip(["the river bank", "a"], response.vectors, strict=True):
             ids = np.array(tokenizer.encode(text).ids, np.int32)
@@ -73,8 +72,6 @@ def test_vectors_are_those_of_the_reference(folder, reference):
 @pytest.mark.parametrize("pooling", ["cls", "max", "last"])
 def test_pooling_follows_the_checkpoint(tmp_path, pooling, reference):
     folder = write_bert(tmp_path / "m", pooling=pooling, normalize=False)
-    from tokenizers import Tokenizer
-
     ids = np.array(Tokenizer.from_file(str(folder / "tokenizer.json")).encode("two dog tree").ids, np.int32)
     states = reference(folder, ids)[3]
     expected = {"cls": states[0], "max": states.max(0), "last": states[-1]}[pooling]
@@ -137,3 +134,17 @@ def test_a_checkpoint_replaced_under_a_loaded_model_is_served_after_a_swap(tmp_p
         np.testing.assert_array_equal(vsr.embed("a cat").vectors, first.vectors)
         vsr.swap("torch:m")
         assert np.abs(vsr.embed("a cat").vectors - first.vectors).max() > 0.01
+
+
+@pytest.mark.parametrize("include", [True, False])
+def test_a_prompt_is_pooled_or_left_out_as_the_checkpoint_says(tmp_path, reference, include):
+    folder = write_bert(tmp_path / "m", normalize=False, prompts={"query": "query two: "})
+    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text()) | {"include_prompt": include}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    ids = np.array(Tokenizer.from_file(str(folder / "tokenizer.json")).encode("query two: a cat").ids, np.int32)
+    states = reference(folder, ids)[3]
+    prompt = 0 if include else 4  # [CLS] query two :
+    with runtime(folder) as vsr:
+        np.testing.assert_allclose(vsr.embed("a cat", prompt="query").vectors[0], states[prompt:].mean(0), atol=2e-5)
+        with pytest.raises(InvalidInputError, match="'query'"):
+            vsr.embed("a cat", prompt="document")

@@ -171,10 +171,24 @@ def test_a_wrong_shape_is_refused_with_its_place(data, where):
         from_json(EmbeddingRequest, data)
 
 
+def test_a_number_of_numpy_is_a_number():
+    report = InputReport(tokens=np.int64(3))
+    assert json.dumps(to_json(report)) == '{"tokens": 3, "total_tokens": null, "truncated": null}'
+    assert to_json(np.float32(0.5)) == 0.5
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_refused_on_the_way_in_too(score):
+    with pytest.raises(InvalidInputError, match="a finite number"):
+        from_json(Span, {"start": 0, "end": 1, "label": "x", "score": score, "text": "a"})
+
+
 def test_members_of_a_union_are_told_apart_by_their_tag():
     assert to_json(Supported())["type"] == "supported"
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(InvalidInputError, match="no type 'perhaps' here; known are refused, supported"):
         from_json(CapabilitySet, {"rules": [{"selector": {}, "verdict": {"type": "perhaps"}}]})
+    with pytest.raises(InvalidInputError, match="no field 'type'"):
+        from_json(InputReport, {"type": "supported"})
 
 
 def test_the_contract_exports_what_its_modules_list():

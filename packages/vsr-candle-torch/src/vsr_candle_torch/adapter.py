@@ -91,7 +91,7 @@ class TorchBackend(BackendAdapter):
         from .loading import load_encoder
 
         config = _read_config(request.path)
-        threads = self._threads if request.threads is None else ComputeThreads(request.threads)
+        threads = self._threads
         return load_encoder(request, config, threads=threads)
 
 

@@ -34,7 +34,7 @@ class _TextForm(typing.Protocol):
     def parse(cls, text: str) -> Any: ...
 
 
-def to_json(value: object) -> Any:
+def to_json(value: Any) -> Any:
     """The JSON-ready form of a contract value.
 
     :raises InvalidInputError: for a value that has none (NaN, infinity, an unknown type).
@@ -60,7 +60,7 @@ def to_json(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [to_json(item) for item in value]
     if hasattr(value, "dtype") and hasattr(value, "tobytes"):
-        return _encode_array(value)
+        return _encode_array(value) if value.shape else to_json(value.item())
     raise InvalidInputError(f"a value of type {type(value).__name__} has no JSON form")
 
 
@@ -126,6 +126,8 @@ def _decode_scalar(kind: Any, data: object, where: str) -> Any:
     if getattr(kind, "__name__", "") == "ndarray":
         return _decode_array(data, where)
     if kind is float and isinstance(data, int | float) and not isinstance(data, bool):
+        if not math.isfinite(data):
+            raise _mismatch(where, "a finite number", data)
         return float(data)
     if kind in (str, int, bool) and type(data) is kind:
         return data
@@ -146,6 +148,11 @@ def _decode_union(kinds: tuple[Any, ...], data: object, where: str) -> Any:
         tagged = [kind for kind in kinds if getattr(kind, "tag", None) == data["type"]]
         if tagged:
             return _decode(tagged[0], data, where)
+        known = sorted(tag for kind in kinds if isinstance(tag := getattr(kind, "tag", None), str))
+        if known:
+            raise InvalidInputError(
+                f"{where}: no type {data['type']!r} here; known are {', '.join(known)}", param=where
+            )
     problem = _mismatch(where, "one of the allowed forms", data)
     for kind in kinds:
         if kind is type(None):
@@ -190,10 +197,10 @@ def _decode_dataclass(kind: Any, data: object, where: str) -> Any:
         raise _mismatch(where, f"an object ({kind.__name__})", data)
     hints = _hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
-    unknown = sorted(set(data) - set(fields) - {"type"})
+    tag = getattr(kind, "tag", None)
+    unknown = sorted(set(data) - set(fields) - ({"type"} if isinstance(tag, str) else set()))
     if unknown:
         raise InvalidInputError(f"{where}: {kind.__name__} has no field {unknown[0]!r}", param=where)
-    tag = getattr(kind, "tag", None)
     if isinstance(tag, str) and data.get("type", tag) != tag:
         raise _mismatch(where, f"type {tag!r}", data.get("type"))
     missing = [name for name, field in fields.items() if name not in data and _required(field)]

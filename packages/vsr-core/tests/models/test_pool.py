@@ -162,6 +162,16 @@ def test_a_swap_that_fails_leaves_the_old_generation(pool, toy):
     assert pool.info(TOY).state == "ready"
 
 
+def test_a_swap_that_takes_too_long_says_so_and_goes_on(pool, toy):
+    pool.load(TOY)
+    gate = threading.Event()
+    toy.before_load = gate.wait
+    with pytest.raises(DeadlineExceededError):
+        pool.swap(TOY, timeout=0.05)
+    gate.set()
+    assert pool.swap(TOY, timeout=5).revision in ("2", "3")
+
+
 def test_under_load_swaps_and_unloads_fail_no_request(pool, toy):
     stop = threading.Event()
     served, failures = [0], []
@@ -227,4 +237,6 @@ def test_a_closed_pool_lends_nothing_and_leaves_nothing_open(pool, toy):
     assert not toy.open_handles
     with pytest.raises(RuntimeClosedError):
         pool.lease(TOY, call())
+    with pytest.raises(RuntimeClosedError):
+        pool.swap(TOY)
     assert not any(thread.name == "vsr-load" for thread in threading.enumerate())

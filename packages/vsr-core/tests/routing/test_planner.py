@@ -54,6 +54,8 @@ class Installed:
 
 
 class Files:
+    learned = 0
+
     def __init__(self, specs):
         self._specs = specs
 
@@ -172,8 +174,9 @@ def test_features_must_be_declared():
 def test_a_caller_can_only_ask_for_features_that_exist():
     with pytest.raises(InvalidInputError, match="did you mean 'layer_exit'"):
         Requirements.of(Kind.EMBEDDING, Capability.EMBEDDING, requires=["layer_exits"])
-    with pytest.raises(InvalidInputError, match="list of feature names"):
-        Requirements.of(Kind.EMBEDDING, Capability.EMBEDDING, requires="batching")
+    for wrong in ("batching", 5):
+        with pytest.raises(InvalidInputError, match="list of feature names"):
+            Requirements.of(Kind.EMBEDDING, Capability.EMBEDDING, requires=wrong)
 
 
 def test_reranking_is_derived_from_embedding_where_there_is_no_reranker():
@@ -192,6 +195,27 @@ def test_reranking_borrows_the_roles_of_embedding_until_it_has_its_own():
 def test_a_plan_is_made_once():
     one = planner()
     assert one.plan(EMBED, "mini") is one.plan(EMBED, "mini")
+
+
+def test_a_plan_is_made_anew_once_more_is_known_of_a_model():
+    one = planner(specs={})
+    before = one.plan(EMBED, "able:mini")
+    one._specs._specs["mini"] = spec(Capability.GUARD)
+    assert one.plan(EMBED, "able:mini") is before
+    one._specs.learned += 1
+    with pytest.raises(CapabilityUnmetError):
+        one.plan(EMBED, "able:mini")
+
+
+def test_plans_for_names_without_end_are_not_kept_without_end():
+    one = planner()
+    for number in range(3000):
+        one.plan(EMBED, f"open:model-{number}")
+    assert len(one._plans) <= 1024
+
+
+def test_a_model_nobody_has_looked_at_goes_to_whoever_might_serve_it():
+    assert ids(planner(specs={}).plan(EMBED, "mini")) == ["able:mini", "open:mini"]
 
 
 def test_an_unknown_checkpoint_is_taken_on_trust_until_it_is_loaded():

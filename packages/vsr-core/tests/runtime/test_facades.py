@@ -99,6 +99,10 @@ CALLS = {
     "negative layer": (lambda r: r.embed("a", layer=-1), InvalidInputError),
     "no time": (lambda r: r.embed("a", timeout=0), InvalidInputError),
     "not a time": (lambda r: r.embed("a", timeout="1"), InvalidInputError),
+    "more time than there is": (lambda r: r.embed("a", timeout=1e300), InvalidInputError),
+    "time without end": (lambda r: r.embed("a", timeout=float("inf")), InvalidInputError),
+    "an absurd number": (lambda r: r.embed("a", timeout=10**400), InvalidInputError),
+    "features that are no list": (lambda r: r.embed("a", requires=5), InvalidInputError),
     "nan of time": (lambda r: r.embed("a", timeout=float("nan")), InvalidInputError),
     "hints that are no mapping": (lambda r: r.embed("a", hints=["x"]), InvalidInputError),
     "a hint that is no plain value": (lambda r: r.embed("a", hints={"x": []}), InvalidInputError),
@@ -169,6 +173,41 @@ def test_models_are_listed_sorted_whether_loaded_or_not(vsr):
     assert vsr.unload("mini")
     assert vsr.models()[1].state == "not_loaded"
     assert not vsr.unload("mini")
+
+
+def test_a_model_no_backend_can_serve_is_listed_with_the_reason(host, checkpoint):
+    with Runtime({"catalog": {"mini": {"source": str(checkpoint)}, "odd": {"source": "/nowhere"}}}, host=host) as vsr:
+        reasons = {str(info.backend_id): info.state_reason for info in vsr.models()}
+    assert reasons["toy:mini"] is None
+    assert "/nowhere" in reasons["toy:odd"]
+
+
+def test_the_name_to_load_leads_where_a_request_would(host, checkpoint):
+    config = {
+        "catalog": {"mini": {"source": str(checkpoint)}},
+        "roles": {"embedding": {"default": ["nowhere:mini", "toy:mini"]}},
+    }
+    with Runtime(config, host=host) as vsr:
+        assert vsr.load("default").backend_id == vsr.embed("a").envelope.backend_id == BackendId("toy", "mini")
+    with Runtime({"catalog": config["catalog"]}, host=host) as vsr:
+        assert vsr.load().backend_id == BackendId("toy", "mini")
+
+
+def test_awaiting_a_handle_that_forgets_the_deadline_ends_with_it(config, host, monkeypatch):
+    from vsr_core.testing import ToyHandle
+
+    async def forget(self, request, call):
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(ToyHandle, "infer", forget)
+
+    async def main():
+        async with AsyncRuntime(config, host=host) as vsr:
+            await vsr.load()
+            with pytest.raises(DeadlineExceededError):
+                await vsr.embed("a", timeout=0.05)
+
+    asyncio.run(main())
 
 
 def test_swapping_gives_the_next_generation(vsr):

@@ -21,10 +21,10 @@ from .ranking import who
 from .session import info_of, open_runtime
 
 if TYPE_CHECKING:
-    from ..contract import EmbeddingResponse, ModelInfo
+    from ..contract import EmbeddingResponse, InputReport, ModelInfo
     from ..runtime import Runtime
 
-__all__ = ["embed"]
+__all__ = ["embed", "truncation_text"]
 
 _CHUNK: Final = 256
 """How many texts go into one request: enough to fill batches, few enough to show how it goes."""
@@ -55,7 +55,7 @@ class _Answer:
         """The vectors as lists of numbers."""
         return [row for response in self.responses for row in response.vectors.tolist()]
 
-    def inputs(self) -> list[Any]:
+    def inputs(self) -> list[InputReport]:
         """What became of each text."""
         from ..contract import InputReport
 
@@ -205,12 +205,21 @@ def _table_rows(answer: _Answer, width: int) -> list[tuple[str, ...]]:
             str(index),
             str(width),
             "-" if report.tokens is None else str(report.tokens),
-            {True: f"yes, of {report.total_tokens or '?'}", False: "no", None: "-"}[report.truncated],
+            truncation_text(report),
             ", ".join(f"{value:+.4f}" for value in rows[index][:_SHOWN]) + (", ..." if width > _SHOWN else ""),
             one_line(text, 48),
         )
         for index, (text, report) in enumerate(zip(answer.texts, answer.inputs(), strict=True))
     ]
+
+
+def truncation_text(report: InputReport) -> str:
+    """Whether a text was cut, and how many tokens it had."""
+    if report.truncated is None:
+        return "-"
+    if not report.truncated:
+        return "no"
+    return "yes" if report.total_tokens is None else f"yes, of {report.total_tokens}"
 
 
 def _closing(answer: _Answer) -> Sequence[str]:

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         then is.
     """
     try:
-        from .app import run  # imported here so that Ctrl-C is quiet from the first moment on
+        from .running import run  # imported here so that Ctrl-C is quiet from the first moment on
 
         code = run(argv)
     except KeyboardInterrupt:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import sys
@@ -12,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from ..processors import usable_processors
 from .finding import Finding
 from .output import bytes_text
 from .places import hub_folder, own_folder
@@ -94,8 +94,7 @@ def _python() -> Finding:
 
 
 def _threads(environ: Mapping[str, str], quota: float | None) -> Finding:
-    affinity = getattr(os, "sched_getaffinity", None)
-    usable = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    usable = usable_processors()
     limits = tuple(f"{name}={environ[name]}" for name in _THREAD_VARIABLES if name in environ)
     if quota is not None and quota < usable:
         whole = max(1, round(quota))

@@ -19,7 +19,7 @@ _EXTRAS: Final[Mapping[str, str]] = {
     "torch": "torch",
     "onnx": "onnx",
     "openvino": "openvino",
-    **dict.fromkeys(("openai", "anthropic", "gemini", "mistral", "ollama", "vllm"), "remote"),
+    **dict.fromkeys(("openai", "ollama"), "remote"),
 }
 """The backends of this project's own distributions, and the extra that installs each."""
 

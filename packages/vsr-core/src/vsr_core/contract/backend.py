@@ -139,7 +139,7 @@ class BackendAdapter(ABC):
 
     @abstractmethod
     def load(self, request: LoadRequest) -> ModelHandle:
-        """Load a model; blocks. Core calls it on its load thread, one load at a time in the process.
+        """Load a model; blocks. Core calls it on the load thread of the runtime, one load at a time.
 
         :raises LoadError: it cannot be loaded; the message says what to do.
         """

@@ -28,6 +28,7 @@ __all__ = [
     "Guard",
     "GuardVerdict",
     "HealthView",
+    "HintValue",
     "Observer",
     "Orderer",
     "PolicyContext",
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 HintValue = str | int | float | bool | None
+"""What a hint or a signal may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

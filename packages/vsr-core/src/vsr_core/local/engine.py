@@ -44,7 +44,10 @@ class WantHidden:
 
 @dataclass(frozen=True, slots=True)
 class WantPooled:
-    """The token vectors of the row's layer, pooled: float32 ``[hidden * modes]``."""
+    """The token vectors of the row's layer, pooled: float32 ``[hidden * modes]``.
+
+    An engine is asked for the modes it reduces, over whole sequences; a prompt to be left out is the pipeline's part.
+    """
 
     tag: ClassVar[str] = "pooled"
     spec: PoolingSpec

@@ -42,7 +42,8 @@ class PoolingEngine:
 
     def run(self, batch: RaggedBatch) -> EngineOutput:
         """Run a batch on the inner engine and pool what that could not."""
-        asked = [self._ask(row) for row in batch.rows]
+        prompted = bool(batch.prompt_tokens.any())
+        asked = [self._ask(row, prompted=prompted) for row in batch.rows]
         if all(mine is row for mine, row in zip(asked, batch.rows, strict=True)):
             return self._inner.run(batch)
         output = self._inner.run(replace(batch, rows=tuple(asked)))
@@ -62,10 +63,14 @@ class PoolingEngine:
         """Close the inner engine."""
         self._inner.close()
 
-    def _ask(self, row: BatchRow) -> BatchRow:
-        if isinstance(row.want, WantPooled) and not self._native.issuperset(row.want.spec.modes):
-            return replace(row, want=WantHidden())
-        return row
+    def _ask(self, row: BatchRow, *, prompted: bool) -> BatchRow:
+        """What to ask the inner engine for: it pools whole sequences, and does not know of prompts to leave out."""
+        if not isinstance(row.want, WantPooled):
+            return row
+        spec = row.want.spec
+        if self._native.issuperset(spec.modes) and (spec.include_prompt or not prompted):
+            return row
+        return replace(row, want=WantHidden())
 
 
 def _pooled(hidden: FloatArray, row: BatchRow, batch: RaggedBatch) -> FloatArray:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from ..processors import usable_processors
 
 __all__ = ["ComputeThreads"]
 
@@ -22,7 +23,7 @@ class ComputeThreads:
     def __init__(self, total: int | None = None) -> None:
         if total is not None and total < 1:
             raise ValueError(f"a budget of {total} compute threads: at least 1 is needed")
-        self._total = _usable_processors() if total is None else total
+        self._total = usable_processors() if total is None else total
         self._lent = 0
         self._lock = threading.Lock()
 
@@ -47,8 +48,3 @@ class ComputeThreads:
         finally:
             with self._lock:
                 self._lent -= granted
-
-
-def _usable_processors() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

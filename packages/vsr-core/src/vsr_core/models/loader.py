@@ -58,9 +58,11 @@ class LoadThread:
     def _start(self) -> None:
         if self._thread is None or self._stopped:
             self._stopped = False
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._jobs = queue.SimpleQueue()  # a thread that was told to stop still empties its own
+            self._thread = threading.Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True)
             self._thread.start()
 
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            job()
+
+def _work(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job()

@@ -96,9 +96,15 @@ class ModelPool:
         Where the load fails the old generation stays.
         """
         with self._lock:
+            self._refuse_when_closed(backend_id)
             slot = self._slot(backend_id)
             future = slot.pending or self._begin(slot, lambda: self._load(slot))
-        return future.result(timeout).info
+        try:
+            return future.result(timeout).info
+        except concurrent.futures.TimeoutError:
+            raise DeadlineExceededError(
+                f"{backend_id} was still loading after {timeout:g} s", timeout=timeout
+            ) from None
 
     def unload(self, backend_id: BackendId, *, timeout: float | None = None) -> bool:
         """Retire what is loaded and wait until its last request is answered and it is closed.
@@ -130,14 +136,16 @@ class ModelPool:
 
     def info(self, backend_id: BackendId) -> ModelInfo:
         """What is known of a model, loaded or not; loads and downloads nothing."""
-        slot = self._slots.get(backend_id)
-        if slot is not None and slot.current is not None:
-            return slot.current.info
+        with self._lock:
+            slot = self._slots.get(backend_id)
+            loaded = slot.current if slot is not None else None
+            state = slot.state if slot is not None else "not_loaded"
+            failure = slot.failure if slot is not None and slot.state == "failed" else None
+        if loaded is not None:
+            return loaded.info
         known = self._sources.describe(backend_id)
-        if slot is None:
-            return known
-        reason = slot.failure.message if slot.state == "failed" and slot.failure is not None else known.state_reason
-        return dataclasses.replace(known, state=slot.state, state_reason=reason)
+        reason = failure.message if failure is not None else known.state_reason
+        return dataclasses.replace(known, state=state, state_reason=reason)
 
     def close(self, timeout: float | None = 30.0) -> None:
         """Refuse new leases, drain and close every model. Calling it again does nothing."""
@@ -163,6 +171,10 @@ class ModelPool:
             slot = self._slots[backend_id] = Slot(backend_id=backend_id)
         return slot
 
+    def _refuse_when_closed(self, backend_id: BackendId) -> None:
+        if self._closed:
+            raise RuntimeClosedError(f"{backend_id} cannot be used: the runtime is closed")
+
     def _lease_or_future(self, backend_id: BackendId) -> Lease | Future[Loaded]:
         slot = self._slots.get(backend_id)
         loaded = slot.current if slot is not None else None
@@ -170,8 +182,7 @@ class ModelPool:
         if lease is not None:
             return lease
         with self._lock:
-            if self._closed:
-                raise RuntimeClosedError(f"{backend_id} cannot be used: the runtime is closed")
+            self._refuse_when_closed(backend_id)
             slot = self._slot(backend_id)
             if slot.pending is not None:
                 return slot.pending

@@ -20,7 +20,7 @@ from ..catalog import (
     specify,
 )
 from ..contract import BackendId, CatalogEntry, FamilyDescriptor, ModelInfo, ModelSpec
-from ..errors import CheckpointError, ModelNotFoundError
+from ..errors import CheckpointError, ModelNotFoundError, VsrError
 
 __all__ = ["Located", "ModelSources"]
 
@@ -56,6 +56,12 @@ class ModelSources:
         self._progress = progress
         self._specs: dict[str, ModelSpec] = {}
         self._lock = threading.Lock()
+        self._learned = 0
+
+    @property
+    def learned(self) -> int:
+        """Grows whenever something new is known of a model's files."""
+        return self._learned
 
     def entry(self, backend_id: BackendId) -> CatalogEntry:
         """The catalog entry behind an id.
@@ -107,8 +113,7 @@ class ModelSources:
         )
         path, spec = resolved.path, self._specify(entry, resolved)
         spec = dataclasses.replace(spec, content_hash=hash_files(path, spec.files))
-        with self._lock:
-            self._specs[entry.name] = spec
+        self._learn(entry, spec)
         labels = resolve_labels(entry, spec, path, self._folder(entry))
         return Located(entry=entry, path=path, spec=spec, labels=labels)
 
@@ -119,7 +124,7 @@ class ModelSources:
         spec: ModelSpec | None = None
         try:
             spec = self.spec(backend_id)
-        except CheckpointError as error:
+        except VsrError as error:
             reason = error.message
         info = ModelInfo(backend_id=backend_id, state_reason=reason)
         if spec is not None:
@@ -150,9 +155,14 @@ class ModelSources:
         with self._lock:
             base = self._specs.get(entry.base) if entry.base is not None else None
         spec = specify(entry, resolved.path, families=self._families, revision=resolved.revision, base=base)
-        with self._lock:
-            self._specs[entry.name] = spec
+        self._learn(entry, spec)
         return spec
+
+    def _learn(self, entry: CatalogEntry, spec: ModelSpec) -> None:
+        with self._lock:
+            if self._specs.get(entry.name) != spec:
+                self._specs[entry.name] = spec
+                self._learned += 1
 
     def _folder(self, entry: CatalogEntry) -> Path | None:
         """What relative paths start from: the configuration's folder, for what the configuration names."""

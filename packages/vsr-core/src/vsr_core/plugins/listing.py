@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from importlib_metadata import PackageNotFoundError, metadata
-
 from ..contract import BackendDescriptor, PolicyDescriptor, RouterDescriptor
 from ..errors import AddressError, PluginConflictError, PluginError, VsrError
 from .conflicts import Dispute, What
@@ -13,6 +11,9 @@ from .intake import Plugin
 from .records import PluginFailure, PluginRecord
 
 __all__ = ["absence", "conflict_error", "record_of"]
+
+_BACKEND_EXTRAS = frozenset({"torch", "onnx", "openvino"})
+"""The extras of vsr-core that install a backend of the same name."""
 
 
 def record_of(plugin: Plugin, disputes: Iterable[Dispute], later: Sequence[PluginFailure]) -> PluginRecord:
@@ -85,15 +86,8 @@ def _offered(plugin: Plugin, what: What) -> tuple[str, ...]:
 
 
 def _way_out(what: What, name: str, unusable: int) -> str:
-    if what == "backend" and name in _extras():
+    if what == "backend" and name in _BACKEND_EXTRAS:
         return f"; install one with `pip install vsr-core[{name}]`"
     if unusable:
         return f"; `vsr plugins` says why {unusable} of the installed plugins cannot be used"
     return "; `vsr plugins` lists what is installed"
-
-
-def _extras() -> frozenset[str]:
-    try:
-        return frozenset(metadata("vsr-core").get_all("Provides-Extra") or ())
-    except PackageNotFoundError:  # running from a source tree that was never installed
-        return frozenset()

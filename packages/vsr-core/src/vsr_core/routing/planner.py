@@ -14,6 +14,7 @@ from ..contract import (
     Drop,
     ModelSpec,
     Refused,
+    Supported,
 )
 from ..errors import CapabilityUnmetError, ModelNotFoundError, VsrError
 from ..taxonomy import Capability
@@ -22,6 +23,9 @@ from .requirements import Requirements
 from .resolve import Resolver
 
 __all__ = ["Backends", "Planner", "Specs"]
+
+_KEPT = 1024
+"""How many plans are kept; names come from callers, so there is no end to them."""
 
 
 class Backends(Protocol):
@@ -43,13 +47,18 @@ class Backends(Protocol):
 class Specs(Protocol):
     """What planning asks of the models."""
 
+    @property
+    def learned(self) -> int:
+        """Grows whenever something new is known of a model."""
+        ...
+
     def spec(self, backend_id: BackendId) -> ModelSpec | None:
         """What is known of a model without loading or downloading it."""
         ...
 
 
 class Planner:
-    """Plans requests. A plan depends on configuration and installed plugins alone, so it is made once and kept."""
+    """Plans requests. A plan is kept until something new is learned of a model's files, or too many are kept."""
 
     def __init__(
         self, resolver: Resolver, catalog: Mapping[str, CatalogEntry], *, backends: Backends, specs: Specs
@@ -59,6 +68,7 @@ class Planner:
         self._backends = backends
         self._specs = specs
         self._plans: dict[tuple[Requirements, str], Plan] = {}
+        self._learned = specs.learned
 
     def plan(self, needs: Requirements, model: str) -> Plan:
         """The candidates for a request, in order.
@@ -69,10 +79,11 @@ class Planner:
             unmet requirement.
         :raises PluginError: the first candidate's backend is installed but broken.
         """
-        if isinstance(model, str):
-            known = self._plans.get((needs, model))
-            if known is not None:
-                return known
+        if self._learned != self._specs.learned or len(self._plans) >= _KEPT:
+            self._plans, self._learned = {}, self._specs.learned
+        known = self._plans.get((needs, model)) if isinstance(model, str) else None
+        if known is not None:
+            return known
         plan = self._make(needs, model)
         self._plans[needs, model] = plan
         return plan
@@ -81,17 +92,33 @@ class Planner:
         """The installed backends that can serve an entry for anything it is for, sorted."""
         return tuple(name for name in self._backends.names() if self._can_serve(BackendId(name, entry.name)))
 
+    def reason_against(self, backend_id: BackendId) -> str | None:
+        """Why a backend would refuse a catalog model whatever is asked of it; None where it would not."""
+        if backend_id.model not in self._catalog:
+            return None
+        first: VsrError | None = None
+        for capability in Capability:
+            if capability.derived_from is None:
+                try:
+                    self._admit(Requirements.of(capability.kind, capability), backend_id)
+                except VsrError as error:
+                    first = first or error
+                else:
+                    return None
+        return first.message if first is not None else None
+
     def _can_serve(self, backend_id: BackendId) -> bool:
         try:
             spec = self._specs.spec(backend_id)
             rules = self._backends.declared(backend_id.backend)
         except VsrError:
             return False
-        capabilities = spec.capabilities if spec is not None else self._catalog[backend_id.model].capabilities
-        family, artifact = (spec.family, spec.artifact) if spec is not None else (None, None)
+        if spec is None:
+            stated = self._catalog[backend_id.model].capabilities or tuple(Capability)
+            return any(isinstance(rules.overview(capability), Supported) for capability in stated)
         return any(
-            rules.supports(CapabilityQuery(capability=capability, family=family, artifact=artifact))
-            for capability in capabilities
+            rules.supports(CapabilityQuery(capability=capability, family=spec.family, artifact=spec.artifact))
+            for capability in spec.capabilities
         )
 
     def _make(self, needs: Requirements, model: str) -> Plan:
@@ -145,7 +172,7 @@ class Planner:
     def _refusal(self, needs: Requirements, entry: CatalogEntry) -> VsrError | None:
         """Why no backend can serve an entry for what is needed, with each one's reason; None where one can."""
         refusals: list[CapabilityUnmetError] = []
-        for backend_id in self._resolver.expand(entry) or self._everywhere(entry):
+        for backend_id in self._resolver.expand(entry) or self.everywhere(entry):
             try:
                 self._admit(needs, backend_id)
             except CapabilityUnmetError as error:
@@ -164,7 +191,7 @@ class Planner:
             reason=reasons or None,
         )
 
-    def _everywhere(self, entry: CatalogEntry) -> tuple[BackendId, ...]:
+    def everywhere(self, entry: CatalogEntry) -> tuple[BackendId, ...]:
         """An entry on every backend, for the reasons why none serves it."""
         return tuple(BackendId(name, entry.name) for name in self._backends.names())
 

@@ -30,10 +30,8 @@ class Requirements:
         """
         if not requires:
             return cls(kind, capability, frozenset(derived))
-        if isinstance(requires, str):
-            raise InvalidInputError(
-                f"requires must be a list of feature names, not the string {requires!r}", param="requires"
-            )
+        if isinstance(requires, str) or not isinstance(requires, Iterable):
+            raise InvalidInputError(f"requires must be a list of feature names, not {requires!r}", param="requires")
         return cls(kind, capability, frozenset(derived) | {_feature(name) for name in requires})
 
     def __str__(self) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Iterable, Mapping
 
-from ..contract import CallContext
+from ..contract import CallContext, HintValue
 from ..errors import InvalidInputError
 from ..taxonomy import Feature
 
 __all__ = ["Hints", "call_context", "check_count", "check_text", "implied_features"]
 
-Hints = Mapping[str, str | int | float | bool | None]
+_LONGEST = 10_000_000
+"""Seconds; about four months, which every lock and event loop can still wait."""
+
+Hints = Mapping[str, HintValue]
 """What a caller tells routing beside the request: tenant, app, prompt tokens, anything."""
 
 
@@ -26,8 +28,10 @@ def call_context(timeout: float | None, hints: Hints | None) -> CallContext:
     request_id = os.urandom(12).hex()
     if timeout is None:
         return CallContext(request_id=request_id, tenant=tenant)
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0 or math.isnan(timeout):
-        raise InvalidInputError(f"timeout must be a positive number of seconds, not {timeout!r}", param="timeout")
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _LONGEST:
+        raise InvalidInputError(
+            f"timeout must be a number of seconds above 0 and at most {_LONGEST}, or None for no limit", param="timeout"
+        )
     return CallContext(
         request_id=request_id, deadline=time.monotonic() + timeout, timeout=float(timeout), tenant=tenant
     )

@@ -17,7 +17,7 @@ from ..contract import (
     Response,
     SimilarityResponse,
 )
-from ..errors import RuntimeClosedError
+from ..errors import DeadlineExceededError, RuntimeClosedError
 from ..plugins import PluginHost
 from .arguments import Hints
 from .asking import Ask
@@ -158,7 +158,15 @@ class AsyncRuntime(PlainFacade):
         lease = await self._core.pool.lease_async(candidate.backend_id, call)
         with lease:
             spec = self._core.sources.spec(candidate.backend_id)
-            responses = [await lease.handle.infer(request, call) for request in ask.operation.requests(candidate, spec)]
+            try:
+                async with asyncio.timeout(call.remaining()) as patience:
+                    responses = [
+                        await lease.handle.infer(request, call) for request in ask.operation.requests(candidate, spec)
+                    ]
+            except TimeoutError:
+                if not patience.expired():
+                    raise
+                raise DeadlineExceededError(f"no answer within {call.timeout:g} s", timeout=call.timeout) from None
         return ask.operation.result(candidate, spec, responses)
 
     def _enter(self) -> None:

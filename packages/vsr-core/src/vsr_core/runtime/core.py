@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -12,11 +13,12 @@ from typing import Any
 from ..catalog import Progress
 from ..config import CheckReport, Configuration, check, load_config
 from ..contract import BackendId, CatalogEntry, ModelHandle, ModelInfo
-from ..errors import ModelNotFoundError, RuntimeClosedError
+from ..errors import ModelNotFoundError, RuntimeClosedError, VsrError
 from ..models import ModelPool, ModelSources
 from ..plugins import BackendInstances, CapabilityMatrix, PluginHost, PluginReport
-from ..routing import Planner, Resolver
-from ..taxonomy import Kind
+from ..processors import usable_processors
+from ..routing import Planner, Requirements, Resolver
+from ..taxonomy import Capability
 from .asking import Asking
 from .status import BackendStatus, RoleStatus, RuntimeStatus
 
@@ -52,13 +54,13 @@ class RuntimeCore:
         self.config: Configuration = load_config(source, environ=environ)
         self.host = host or PluginHost.discover(self.config.plugins, environ=environ)
         self.instances = BackendInstances(
-            self.host, self.config.instances, cache_dir=cache_folder(environ), threads=len(os.sched_getaffinity(0))
+            self.host, self.config.instances, cache_dir=cache_folder(environ), threads=usable_processors()
         )
         self.catalog = _merge(self.config, self.host)
         self.sources = ModelSources(
             self.catalog,
             self.host.families,
-            relative_to=self.config.path.parent if self.config.path else None,
+            relative_to=self.config.folder,
             progress=progress,
         )
         self.resolver = Resolver(self.config.roles, self.catalog, backends_for=self._serving)
@@ -84,10 +86,19 @@ class RuntimeCore:
 
     def models(self) -> tuple[ModelInfo, ...]:
         """Every model that can be asked for, loaded or not, and whatever a role names, sorted by id."""
-        ids = {backend_id for entry in self.catalog.values() for backend_id in self.resolver.expand(entry)}
+        ids: set[BackendId] = set()
+        for entry in self.catalog.values():
+            ids.update(self.resolver.expand(entry) or self.planner.everywhere(entry))
         ids.update(backend_id for _, _, group in self.config.roles.items() for backend_id in group)
         ids.update(self.pool.loaded())
-        return tuple(self.pool.info(backend_id) for backend_id in sorted(ids))
+        return tuple(self._info(backend_id) for backend_id in sorted(ids))
+
+    def _info(self, backend_id: BackendId) -> ModelInfo:
+        """The info of a model, with the reason where its backend would refuse it."""
+        info = self.pool.info(backend_id)
+        if info.state != "not_loaded" or info.state_reason is not None:
+            return info
+        return dataclasses.replace(info, state_reason=self.planner.reason_against(backend_id))
 
     def matrix(self, *, probe: bool) -> CapabilityMatrix:
         """Backend by capability: what is declared and, with ``probe``, what a look at this host made of it."""
@@ -109,25 +120,29 @@ class RuntimeCore:
             config=str(self.config.path) if self.config.path else None,
             pid=self._pid,
             started_at=self.started_at,
-            threads=len(os.sched_getaffinity(0)),
+            threads=usable_processors(),
             backends=backends,
             roles=roles,
             models=self.models(),
         )
 
-    def target(self, model: str, kind: Kind | None = None) -> BackendId:
-        """The one id to load or unload for a name: itself, the first of its role, or a catalog entry's first backend.
+    def target(self, model: str) -> BackendId:
+        """The one id to load or unload for a name: the candidate that a request to that name would try first.
 
-        :raises ModelNotFoundError: the name leads nowhere.
+        :raises VsrError: what the request would raise.
         """
-        for candidate in (kind,) if kind is not None else tuple(Kind):
-            try:
-                group = self.resolver.group(candidate, model)
-            except ModelNotFoundError:
+        first: VsrError | None = None
+        for capability in Capability:
+            if capability.derived_from is not None:
                 continue
-            if group:
-                return group[0]
-        raise ModelNotFoundError(f"no role and no model is called {model!r}; `vsr models` lists them", name=str(model))
+            try:
+                return self.planner.plan(Requirements.of(capability.kind, capability), model).first.backend_id
+            except VsrError as error:
+                if first is None or (
+                    isinstance(first, ModelNotFoundError) and not isinstance(error, ModelNotFoundError)
+                ):
+                    first = error
+        raise first or ModelNotFoundError(f"no role and no model is called {model!r}", name=str(model))
 
     async def aclose(self) -> None:
         """Close the adapters and, where this runtime found them itself, the plugins; the pool is its facade's to close."""
