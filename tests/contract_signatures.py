@@ -17,7 +17,9 @@ def signature_block(name):
         return _function(tree)
     lines = [_class_header(tree)]
     for node in tree.body:
-        if (isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_")) or isinstance(node, ast.Assign):
+        if (isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_")) or isinstance(
+            node, ast.Assign
+        ):
             lines.append(f"    {ast.unparse(node)}")
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             lines.extend(f"    {line}" for line in _function(node).splitlines())
@@ -44,7 +46,10 @@ def described_names():
         name
         for name in contract.__all__
         if inspect.isfunction(getattr(contract, name))
-        or (inspect.isclass(getattr(contract, name)) and getattr(contract, name).__module__.startswith("vsr_core.contract"))
+        or (
+            inspect.isclass(getattr(contract, name))
+            and getattr(contract, name).__module__.startswith("vsr_core.contract")
+        )
     ]
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..contract import CatalogEntry, ModelSpec
 from ..errors import CheckpointError
 from .documents import Document, model_folder, read_json
@@ -112,6 +110,8 @@ def _read(path: Path) -> Any:
         raise CheckpointError(f"{path}: not UTF-8 at byte {error.start}") from None
     if path.suffix == ".txt":
         return [line.strip() for line in text.splitlines() if line.strip()]
+    import yaml  # few label files are YAML, and every listing of plugins passes by here
+
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:

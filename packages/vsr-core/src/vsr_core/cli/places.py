@@ -10,7 +10,7 @@ __all__ = ["hub_folder", "own_folder"]
 
 def own_folder(environ: Mapping[str, str]) -> Path:
     """Where backends keep what they compile."""
-    from ..runtime.core import cache_folder
+    from ..runtime import cache_folder
 
     return cache_folder(environ)
 

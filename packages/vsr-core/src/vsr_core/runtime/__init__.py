@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .awaiting import AsyncRuntime
 from .blocking import Runtime
+from .core import cache_folder
 from .status import BackendStatus, RoleStatus, RuntimeStatus
 
-__all__ = ["AsyncRuntime", "BackendStatus", "RoleStatus", "Runtime", "RuntimeStatus"]
+__all__ = ["AsyncRuntime", "BackendStatus", "RoleStatus", "Runtime", "RuntimeStatus", "cache_folder"]

@@ -134,13 +134,16 @@ class AsyncRuntime(PlainFacade):
         self._enter()
         return await asyncio.to_thread(self._core.pool.unload, self._core.target(model), timeout=timeout)
 
-    async def aclose(self) -> None:
-        """Drain and close everything. Calling it again does nothing."""
+    async def aclose(self, *, timeout: float | None = 30.0) -> None:
+        """Drain and close everything; what is not done within ``timeout`` seconds is left behind.
+
+        Calling it again does nothing.
+        """
         if self._core.closed:
             return
         self._enter()
         self._core.closed = True
-        await asyncio.to_thread(self._core.pool.close)
+        await asyncio.to_thread(self._core.pool.close, timeout)
         await self._core.aclose()
 
     async def __aenter__(self) -> Self:

@@ -145,12 +145,15 @@ class Runtime(PlainFacade):
         self._core.guard()
         return self._core.pool.unload(self._core.target(model), timeout=timeout)
 
-    def close(self) -> None:
-        """Drain and close everything. Calling it again does nothing."""
+    def close(self, *, timeout: float | None = 30.0) -> None:
+        """Drain and close everything; what is not done within ``timeout`` seconds is left behind.
+
+        Calling it again does nothing.
+        """
         if self._core.closed:
             return
         self._core.closed = True
-        self._core.pool.close()
+        self._core.pool.close(timeout)
         self._loop.run(self._core.aclose())
         self._loop.stop()
 
