@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 from vsr_candle_torch import linear
-from vsr_candle_torch.linear import Linear, prepack, prepack_supported
+from vsr_candle_torch.linear import Linear, padded_rows, prepack, prepack_supported
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -50,4 +49,14 @@ def test_an_unpacked_encoder_gives_the_same_states(monkeypatch, load, sequences)
         each.forward(ids, torch.zeros_like(ids), torch.tensor([0, len(ids)]), exits={3})[3] for each in (packed, plain)
     ]
     torch.testing.assert_close(*states, atol=1e-5, rtol=1e-4)
-    assert F.linear is torch.nn.functional.linear
+
+
+@pytest.mark.parametrize("tokens", range(1, 3000, 7))
+def test_row_counts_are_few_and_little_larger_than_asked(tokens):
+    rows = padded_rows(tokens)
+    assert tokens <= rows <= max(tokens + 7, tokens * 1.125)
+    assert padded_rows(rows) == rows
+
+
+def test_a_batch_meets_one_of_a_few_row_counts():
+    assert len({padded_rows(tokens) for tokens in range(1, 1025)}) < 40

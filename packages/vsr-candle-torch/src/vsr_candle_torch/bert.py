@@ -5,7 +5,7 @@ The architecture is that of Devlin et al. 2018 (post-norm), as HF transformers' 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +14,8 @@ import torch.nn.functional as F  # noqa: N812 - the name everybody knows it by
 from torch import Tensor
 from vsr_core.errors import CheckpointError
 
-from .linear import Activation, Linear, Norm, prepack, prepack_supported
+from .attention import EqualRun, attend, equal_runs
+from .linear import Activation, Linear, Norm, padded_rows, prepack, prepack_supported
 from .weights import StrictTensors
 
 __all__ = ["BertConfig", "BertEncoder"]
@@ -85,15 +86,6 @@ class _Embeddings:
     norm: Norm
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """``count`` neighbouring sequences of ``length`` tokens each, from packed row ``start``."""
-
-    start: int
-    count: int
-    length: int
-
-
 class BertEncoder:
     """Prepared weights that never change; :meth:`forward` is safe to call from several threads.
 
@@ -121,40 +113,29 @@ class BertEncoder:
         """
         with torch.inference_mode():
             lengths = offsets.diff()
-            runs = tuple(_equal_lengths(lengths.tolist()))
+            runs = equal_runs(lengths.tolist())
             x = self._embed(ids, type_ids, offsets, lengths)
             states: dict[int, Tensor] = {}
             for depth, layer in enumerate(self._layers[: max(exits)], start=1):
                 x = self._layer(layer, x, runs)
                 if depth in exits:
-                    states[depth] = x
+                    states[depth] = x[: ids.numel()]
             return states
 
     def _embed(self, ids: Tensor, type_ids: Tensor, offsets: Tensor, lengths: Tensor) -> Tensor:
-        table = self._embeddings
-        positions = torch.arange(ids.numel()) - torch.repeat_interleave(offsets[:-1], lengths)
-        x = F.embedding(ids, table.words)
-        x += F.embedding(type_ids, table.types)
-        x += F.embedding(positions, table.positions)
+        table, tokens = self._embeddings, ids.numel()
+        positions = torch.arange(tokens) - torch.repeat_interleave(offsets[:-1], lengths)
+        extra = (0, padded_rows(tokens) - tokens)
+        x = F.embedding(F.pad(ids, extra), table.words)
+        x += F.embedding(F.pad(type_ids, extra), table.types)
+        x += F.embedding(F.pad(positions, extra), table.positions)
         return table.norm.apply(x)
 
-    def _layer(self, layer: _Layer, x: Tensor, runs: Sequence[_Run]) -> Tensor:
-        context = self._attend(layer.qkv.apply(x), runs)
+    def _layer(self, layer: _Layer, x: Tensor, runs: Sequence[EqualRun]) -> Tensor:
+        context = attend(layer.qkv.apply(x), runs, heads=self.config.heads)
         x = layer.attention_norm.apply(layer.attention_out.apply_residual(context, x))
         inner = layer.up.apply_activation(x, self.config.activation)
         return layer.output_norm.apply(layer.down.apply_residual(inner, x))
-
-    def _attend(self, qkv: Tensor, runs: Sequence[_Run]) -> Tensor:
-        hidden, heads = self.config.hidden_size, self.config.heads
-        parts = []
-        for run in runs:
-            rows = qkv[run.start : run.start + run.count * run.length]
-            grid = rows.view(run.count, run.length, 3, heads, hidden // heads)
-            q, k, v = grid.permute(2, 0, 3, 1, 4).unbind(0)
-            # The kernel reads strided heads and writes token-major, so none of these reshapes copies.
-            mixed = F.scaled_dot_product_attention(q, k, v)
-            parts.append(mixed.transpose(1, 2).reshape(run.count * run.length, hidden))
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 class _Source:
@@ -201,16 +182,6 @@ def _read_embeddings(source: _Source, config: BertConfig) -> _Embeddings:
         types=source.get("embeddings.token_type_embeddings.weight", (config.types, hidden)),
         norm=source.norm("embeddings.LayerNorm", hidden, config.eps),
     )
-
-
-def _equal_lengths(lengths: Sequence[int]) -> Iterator[_Run]:
-    start = first = 0
-    for index, length in enumerate(lengths):
-        if index + 1 < len(lengths) and lengths[index + 1] == length:
-            continue
-        count = index + 1 - first
-        yield _Run(start, count, length)
-        start, first = start + count * length, index + 1
 
 
 def _count(config: Mapping[str, Any], key: str, where: str) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor
 from vsr_core.contract import FloatArray
 from vsr_core.local import BatchRow, BatchShape, EngineOutput, RaggedBatch, Reduction, WantPooled
 
+from .attention import equal_runs
 from .bert import BertEncoder
 
 __all__ = ["TorchEngine"]
@@ -88,4 +89,8 @@ def _reduce(states: Tensor, offsets: Tensor, row: BatchRow) -> Sequence[FloatArr
 def _pool(states: Tensor, offsets: Tensor, mode: str) -> Tensor:
     if mode == "cls":
         return states[offsets[:-1]]
-    return torch.segment_reduce(states, "mean", lengths=offsets.diff())
+    pooled = states.new_empty(len(offsets) - 1, states.shape[1])
+    for run in equal_runs(offsets.diff().tolist()):
+        grid = states[run.row : run.end].view(run.count, run.length, -1)
+        pooled[run.first : run.first + run.count] = grid.mean(1)
+    return pooled

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name everybody knows it by
 from torch import Tensor
 
-__all__ = ["Activation", "Linear", "Norm", "prepack", "prepack_supported"]
+__all__ = ["Activation", "Linear", "Norm", "padded_rows", "prepack", "prepack_supported"]
 
 Activation = Literal["gelu", "gelu_new", "relu"]
 
@@ -81,6 +81,16 @@ class Norm:
     def apply(self, x: Tensor) -> Tensor:
         """The normalised ``x``."""
         return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
+
+
+def padded_rows(tokens: int) -> int:
+    """``tokens`` rounded up to one of a few row counts: at most an eighth, or seven rows, more.
+
+    oneDNN compiles and keeps about a megabyte of kernels for every weight shape and row count it meets, so that
+    free row counts would cost a server a gigabyte, and nearly every batch a compilation.
+    """
+    step = min(64, max(8, 1 << max(0, (tokens - 1).bit_length() - 3)))
+    return -(-tokens // step) * step
 
 
 def prepack(weight: Tensor) -> Tensor:
