@@ -89,7 +89,7 @@ def padded_rows(tokens: int) -> int:
     oneDNN compiles and keeps about a megabyte of kernels for every weight shape and row count it meets, so that
     free row counts would cost a server a gigabyte, and nearly every batch a compilation.
     """
-    step = min(64, max(8, 1 << max(0, (tokens - 1).bit_length() - 3)))
+    step = min(64, max(8, 1 << max(0, (tokens - 1).bit_length() - 4)))
     return -(-tokens // step) * step
 
 
