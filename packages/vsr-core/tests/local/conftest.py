@@ -26,12 +26,15 @@ from vsr_core.local import (
     EngineOutput,
     RaggedBatch,
     RowWant,
+    Ticket,
     WantHidden,
     WantPooled,
     WorkItem,
     build_encoder,
     pool,
 )
+from vsr_core.local.ragged import assemble
+from vsr_core.local.tickets import Entry
 from vsr_core.taxonomy import Artifact, Capability
 
 WORDS = ("the", "a", "cat", "dog", "sat", "ran", "on", "mat", "fast", "slow", "query", "poison", "nan", ":", "##s")
@@ -234,3 +237,51 @@ def minilm_folder() -> Path:
 def small_queue():
     """Hints with little room."""
     return BatchingHints(max_batch_tokens=16, max_queue_tokens=40, max_queue_items=5)
+
+
+@pytest.fixture
+def wait_until():
+    """Waits for a condition to hold, and fails if it never does."""
+
+    def wait(condition):
+        end = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < end, "it never came to pass"
+            time.sleep(0.001)
+
+    return wait
+
+
+@pytest.fixture
+def hold(wait_until):
+    """Puts the only worker into the engine and keeps it there."""
+
+    def put(engine, batcher, item):
+        engine.gate.clear()
+        ticket = batcher.submit([item(5)])
+        wait_until(lambda: batcher.stats().running_batches == 1)
+        return ticket
+
+    return put
+
+
+@pytest.fixture
+def idle():
+    """Whether nothing waits and nothing runs."""
+
+    def ask(batcher):
+        stats = batcher.stats()
+        return (stats.queued_items, stats.queued_tokens, stats.running_items) == (0, 0, 0)
+
+    return ask
+
+
+@pytest.fixture
+def alone():
+    """What the engine answers to an item that has a batch for itself."""
+
+    def run(engine, item):
+        ticket = Ticket(1, deadline=None, withdraw=lambda _: None)
+        return engine.run(assemble([Entry(ticket, 0, item)], threads=None)).rows
+
+    return run
