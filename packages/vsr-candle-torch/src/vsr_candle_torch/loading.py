@@ -38,15 +38,14 @@ def load_encoder(request: LoadRequest, config: Mapping[str, Any], *, threads: Co
     :raises NonFiniteOutputError: the model answers NaN or infinity to a plain text.
     """
     device = _device(request)
+    torch.set_num_threads(1)  # of this thread: the team it would keep alive is the one a worker needs
     shape = BertConfig.read(config, str(request.path / "config.json"))
     tensors = read_tensors(request.path, request.spec.weights)
     candidates = _Candidates(request, shape, tensors)
-    precision = choose(
-        request.precision, backend_id=str(request.backend_id), compare=lambda: candidates.compare(threads.total)
-    )
+    precision = choose(request.precision, backend_id=str(request.backend_id), compare=candidates.compare)
     encoder = candidates.encoder(precision.dtype)
     engine = TorchEngine(encoder, threads=threads.total)
-    _prove(request, engine, candidates.probe_ids())
+    _prove(request, TorchEngine(encoder, threads=1), candidates.probe_ids())
     return build_encoder(
         request,
         engine,
@@ -86,11 +85,11 @@ class _Candidates:
             self._ids = sorted((text.ids for text in encoded), key=len)
         return self._ids
 
-    def compare(self, threads: int) -> tuple[FloatArray, FloatArray]:
+    def compare(self) -> tuple[FloatArray, FloatArray]:
         """The pooled vectors of the probe texts in fp32 and in bf16."""
         wanted = self._request.spec.pooling or PoolingSpec(modes=("mean",))
         full, half = (
-            _pooled(TorchEngine(self.encoder(dtype), threads=threads), self.probe_ids(), wanted)
+            _pooled(TorchEngine(self.encoder(dtype), threads=1), self.probe_ids(), wanted)
             for dtype in (torch.float32, torch.bfloat16)
         )
         return full, half

@@ -19,6 +19,9 @@ from .waiting import WorkQueue
 
 __all__ = ["Batcher"]
 
+_LEAD = 0
+"""The worker that is woken first, and alone may run a batch on all compute threads."""
+
 
 class Batcher:
     """Runs requests on an engine in batches; an idle engine never waits for more to come.
@@ -47,7 +50,9 @@ class Batcher:
         self._memory_limit = memory_limit
         self._concurrency = max(1, engine.concurrency)
         self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)
+        self._lead = threading.Condition(self._lock)
+        self._rest = threading.Condition(self._lock)
+        self._lead_waits = False
         self._quiet = threading.Condition(self._lock)
         self._queue = WorkQueue(self._hints, fits=None if memory_limit is None else self._fits_memory)
         self._throughput = Throughput(self._concurrency)
@@ -85,7 +90,7 @@ class Batcher:
             wait = self._throughput.wait_for(*overflow) if any(overflow) else 0.0
             if items and not any(overflow):
                 self._queue.add(ticket, items, tokens=tokens)
-                self._work.notify(len(items))
+                self._wake(len(items))
         fail(expired, late)
         if any(overflow):
             raise OverloadedError(
@@ -111,7 +116,8 @@ class Batcher:
             waiting = self._queue.withdraw_all()
             for ticket in waiting:
                 ticket.settled = True
-            self._work.notify_all()
+            self._lead.notify_all()
+            self._rest.notify_all()
             self._quiet.notify_all()
         fail(waiting, self._not_ready)
         for worker in self._workers:
@@ -174,22 +180,43 @@ class Batcher:
             self._running.pop(worker, None)
             self._notice_quiet()
             while not ((expired := self._expire()) or (entries := self._queue.take()) or self._stopped):
-                self._work.wait()
+                self._wait(worker)
             if expired:
                 entries = self._queue.take()
             if entries:
                 self._running[worker] = (len(entries), time.monotonic())
-            wanted = self._wanted_threads()
+            wanted = self._wanted_threads(worker)
         fail(expired, late)
         if entries:
             self._run(worker, entries, wanted)
         return bool(entries or expired)
 
-    def _wanted_threads(self) -> int:
-        """All compute threads for a batch that runs alone with none to follow, otherwise an equal share."""
+    def _wake(self, items: int) -> None:
+        """Wake the lead first, and others for what is more than one item."""
+        if self._lead_waits:
+            self._lead_waits = False
+            self._lead.notify()
+            items -= 1
+        if items:
+            self._rest.notify(items)
+
+    def _wait(self, worker: int) -> None:
+        if worker == _LEAD:
+            self._lead_waits = True
+            self._lead.wait()
+            self._lead_waits = False
+        else:
+            self._rest.wait()
+
+    def _wanted_threads(self, worker: int) -> int:
+        """All compute threads for a batch that the lead runs alone with none to follow, otherwise an equal share.
+
+        One worker alone ever runs wide: a thread that computes in parallel keeps a team of threads, and OpenMP lets
+        teams that outnumber the processors sleep at every barrier, which can double the time of a short text.
+        """
         if self._threads is None:
             return 0
-        alone = len(self._running) == 1 and not self._queue.items
+        alone = worker == _LEAD and len(self._running) == 1 and not self._queue.items
         return self._threads.total if alone else max(1, self._threads.total // self._concurrency)
 
     def _run(self, worker: int, entries: list[Entry], wanted: int) -> None:

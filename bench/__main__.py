@@ -1,0 +1,132 @@
+"""Command line of the benchmarks: ``python -m bench embed|overhead|startup``."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from rich.console import Console, RenderableType
+
+from .corpus import DEFAULT_TEXTS, load_corpus
+from .embed import EmbedSettings, run_embed
+from .overhead import overhead_table, run_overhead
+from .plot import plot_embed
+from .report import embed_table, print_report
+from .results import to_json
+from .startup import run_startup, startup_table
+from .variants import VARIANTS, choose
+
+__all__ = ["main"]
+
+RESULTS = Path("bench/results")
+_SINGLE_TEXTS = 80
+
+
+def main() -> int:
+    """Run one benchmark; 1 where part of it failed, 130 where it was interrupted."""
+    arguments = _parser().parse_args()
+    signal.signal(signal.SIGTERM, _terminate)
+    command: Callable[[argparse.Namespace], int] = arguments.run
+    try:
+        return command(arguments)
+    except KeyboardInterrupt:
+        _progress("interrupted; everything started has been ended")
+        return 130
+    except ValueError as error:
+        _progress(f"error: {error}")
+        return 2
+
+
+def _embed(arguments: argparse.Namespace) -> int:
+    names = [name.strip() for name in arguments.variants.split(",") if name.strip()]
+    settings = EmbedSettings(
+        variants=choose(names),
+        texts=load_corpus(None if arguments.full else arguments.texts),
+        rounds=arguments.rounds,
+        timeout=arguments.timeout,
+    )
+    report = run_embed(settings, progress=_progress)
+    _publish(embed_table(report), arguments.json or _file(arguments, "embed", "json"), to_json(report))
+    if report.summary:
+        _progress(f"wrote {plot_embed(report, arguments.plot or _file(arguments, 'embed', 'png'))}")
+    return int(any(variant.failure is not None for variant in report.variants))
+
+
+def _overhead(arguments: argparse.Namespace) -> int:
+    texts = load_corpus(_SINGLE_TEXTS)
+    report = run_overhead(texts, calls=arguments.calls, precision=arguments.precision, progress=_progress)
+    _publish(overhead_table(report), arguments.json or _file(arguments, "overhead", "json"), to_json(report))
+    return 0
+
+
+def _startup(arguments: argparse.Namespace) -> int:
+    report = run_startup(arguments.runs, progress=_progress)
+    _publish(startup_table(report), arguments.json or _file(arguments, "startup", "json"), to_json(report))
+    return int(any(command.failure is not None for command in report.commands))
+
+
+def _publish(table: RenderableType, path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print_report(table, Console())
+    _progress(f"wrote {path}")
+
+
+def _file(arguments: argparse.Namespace, command: str, suffix: str) -> Path:
+    out: Path = arguments.out
+    return out / f"{command}-{arguments.started}.{suffix}"
+
+
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Unwind as for Ctrl-C, so that workers end with this process."""
+    raise KeyboardInterrupt
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench", description="Benchmarks of vsr against raw engines and peers.")
+    commands = parser.add_subparsers(required=True, metavar="benchmark")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", type=Path, metavar="FILE", help="where the raw results go")
+    shared.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="where files go by default")
+    shared.set_defaults(started=datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+
+    embed = commands.add_parser("embed", parents=[shared], help="throughput, latency, memory and exactness")
+    embed.add_argument("--texts", type=_positive, default=DEFAULT_TEXTS, help="how many texts (default %(default)s)")
+    embed.add_argument("--full", action="store_true", help="all texts there are")
+    embed.add_argument("--rounds", type=_positive, default=5, help="passes over the texts (default %(default)s)")
+    names = ", ".join(variant.name for variant in VARIANTS)
+    embed.add_argument("--variants", default="", metavar="A,B", help=f"some of: {names}; all by default")
+    embed.add_argument("--plot", type=Path, metavar="FILE", help="where the picture goes")
+    embed.add_argument("--timeout", type=float, default=1800.0, metavar="SECONDS", help="of any one step of a variant")
+    embed.set_defaults(run=_embed)
+
+    overhead = commands.add_parser("overhead", parents=[shared], help="Runtime.embed of one text above the engine")
+    overhead.add_argument("--calls", type=_positive, default=300, help="of each path (default %(default)s)")
+    overhead.add_argument("--precision", default="auto", help="precision policy (default %(default)s)")
+    overhead.set_defaults(run=_overhead)
+
+    startup = commands.add_parser("startup", parents=[shared], help="vsr plugins above its imports")
+    startup.add_argument("--runs", type=_positive, default=10, help="of each command (default %(default)s)")
+    startup.set_defaults(run=_startup)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The runtime as an application would configure it for the benchmark's checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .corpus import MODEL
+
+__all__ = ["BACKEND_ID", "configuration"]
+
+BACKEND_ID = "torch:minilm"
+"""The checkpoint on the torch backend."""
+
+
+def configuration(precision: str) -> dict[str, Any]:
+    """A configuration with the checkpoint on the torch backend as the default for embeddings.
+
+    :param precision: a precision policy, such as ``auto`` or ``require:fp32``.
+    """
+    backend, _, model = BACKEND_ID.partition(":")
+    return {
+        "catalog": {model: {"source": MODEL}},
+        "backends": {backend: {"precision": precision}},
+        "roles": {"embedding": {"default": [BACKEND_ID]}},
+    }

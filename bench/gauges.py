@@ -1,0 +1,50 @@
+"""What the system counts: this process's memory, and how busy all processors were."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+__all__ = ["busy_seconds", "peak_bytes", "reset_peak", "resident_bytes"]
+
+_STATUS = Path("/proc/self/status")
+_STAT = Path("/proc/stat")
+_CLEAR_REFS = Path("/proc/self/clear_refs")
+
+
+def resident_bytes() -> int | None:
+    """Memory resident now; None where the system does not say."""
+    return _status_bytes("VmRSS")
+
+
+def reset_peak() -> None:
+    """Let :func:`peak_bytes` start anew; without effect where the system does not allow it."""
+    try:
+        _CLEAR_REFS.write_text("5", encoding="ascii")
+    except OSError:
+        return
+
+
+def peak_bytes() -> int | None:
+    """The most memory resident since :func:`reset_peak`, or in the life of the process where that had no effect."""
+    peak = _status_bytes("VmHWM")
+    return peak if peak is not None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def busy_seconds() -> float | None:
+    """Processor seconds spent by everybody since the machine started, time stolen from it included."""
+    try:
+        first = _STAT.read_text(encoding="ascii").partition("\n")[0].split()
+    except OSError:
+        return None
+    user, nice, system, _idle, _waiting, *rest = [int(ticks) for ticks in first[1:9]]
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+
+
+def _status_bytes(key: str) -> int | None:
+    try:
+        lines = _STATUS.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:")), None)
