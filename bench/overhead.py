@@ -26,8 +26,8 @@ from .stats import quantile
 
 __all__ = ["OverheadReport", "PathTimes", "overhead_table", "run_overhead"]
 
-PAUSE = 0.02
-"""Seconds between calls: longer than idle OpenMP threads of the path before keep spinning on a processor."""
+THREADS = 1
+"""Compute threads of the engine. With more, each path's OpenMP threads would be in the way of the next path's."""
 
 _WARM_CALLS = 20
 
@@ -53,7 +53,6 @@ class OverheadReport:
     model: str
     dtype: str
     threads: int
-    pause: float
     texts: int
     paths: tuple[PathTimes, ...]
 
@@ -70,11 +69,10 @@ def run_overhead(
     from .paths import paths_to
 
     before = load_average()
-    with Runtime.from_config(configuration(precision)) as runtime:
+    with Runtime.from_config(configuration(precision, threads=THREADS)) as runtime:
         progress("loading the model")
         info = runtime.load()
-        threads = runtime.status().threads
-        paths = paths_to(runtime, texts, threads=threads)
+        paths = paths_to(runtime, texts, threads=THREADS)
         progress(f"{calls} calls of each path")
         times = _alternate(paths, len(texts), calls)
     return OverheadReport(
@@ -86,8 +84,7 @@ def run_overhead(
         versions=installed_versions("vsr-core", "vsr-candle-torch", "torch", "tokenizers"),
         model=MODEL,
         dtype=(info.dtype.actual if info.dtype else None) or "unknown",
-        threads=threads,
-        pause=PAUSE,
+        threads=THREADS,
         texts=len(texts),
         paths=tuple(PathTimes(name=name, seconds=tuple(values)) for name, values in times.items()),
     )
@@ -111,7 +108,7 @@ def overhead_table(report: OverheadReport) -> RenderableType:
     calls = len(next(iter(seconds.values()), ()))
     return Group(
         table,
-        f"{calls} calls of each path over {report.texts} texts, {report.dtype}, {report.threads} threads;"
+        f"{calls} calls of each path over {report.texts} texts, {report.dtype}, compute threads: {report.threads};"
         " differences are taken call by call, then the median",
         "engine: no tokenising; by hand: tokenise, run, scale; batcher: tokenise, through the queue and back;"
         " embed: Runtime.embed",
@@ -129,7 +126,6 @@ def _alternate(paths: Mapping[str, Callable[[int], object]], texts: int, calls: 
     for number in range(-_WARM_CALLS, calls):
         first = number % len(names)
         for name in (*names[first:], *names[:first]):
-            time.sleep(PAUSE)
             start = time.perf_counter()
             paths[name](number % texts)
             seconds = time.perf_counter() - start
