@@ -16,6 +16,7 @@ from vsr_core.errors import (
     InferenceError,
     NotReadyError,
 )
+from vsr_core.local import ComputeThreads
 
 
 class TestDeadlines:
@@ -229,6 +230,36 @@ class TestFailures:
         engine.gate.set()
         assert other.result(10)
         assert each.stats().workers == 1
+
+
+class TestWorkers:
+    def test_a_worker_that_is_lost_leaves_nobody_waiting(
+        self, toy, batcher, item, hold, wait_until, monkeypatch, caplog
+    ):
+        engine = toy()
+        each = batcher(engine)
+        running = hold(engine, each, item)
+        waiting = each.submit([item(6)])
+
+        def fault(*args):
+            raise RuntimeError("a fault of ours")
+
+        monkeypatch.setattr(each._throughput, "record", fault)
+        engine.gate.set()
+        for ticket in (running, waiting):
+            with pytest.raises(NotReadyError, match="lost a worker thread to RuntimeError"):
+                ticket.result(10)
+        with pytest.raises(NotReadyError):
+            each.submit([item(6)])
+        wait_until(lambda: each.stats().workers == 0)
+        assert "ended before its time" in caplog.text
+
+    def test_a_lone_request_always_goes_to_the_lead_which_alone_runs_wide(self, toy, batcher, item):
+        engine = toy(concurrency=3)
+        each = batcher(engine, threads=ComputeThreads(6))
+        for length in range(5, 105):
+            each.submit([item(length % 7 + 2)]).result(10)
+        assert {batch.threads for batch in engine.batches} == {6}
 
 
 class TestLifecycle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ from .tickets import Entry, ItemResult, Ticket, WorkItem, answer, describe, fail
 from .waiting import WorkQueue
 
 __all__ = ["Batcher"]
+
+_logger = logging.getLogger(__name__)
 
 _LEAD = 0
 """The worker that is woken first, and alone may run a batch on all compute threads."""
@@ -52,11 +55,12 @@ class Batcher:
         self._lock = threading.Lock()
         self._lead = threading.Condition(self._lock)
         self._rest = threading.Condition(self._lock)
-        self._lead_waits = False
+        self._lead_free = True
         self._quiet = threading.Condition(self._lock)
         self._queue = WorkQueue(self._hints, fits=None if memory_limit is None else self._fits_memory)
         self._throughput = Throughput(self._concurrency)
         self._running: dict[int, tuple[int, float]] = {}
+        self._taken: dict[int, list[Entry]] = dict.fromkeys(range(self._concurrency), [])
         self._refusal: str | None = None
         self._stopped = False
         self._workers = [
@@ -170,20 +174,34 @@ class Batcher:
             self._notice_quiet()
 
     def _serve(self, worker: int) -> None:
-        """The life of a worker thread."""
-        while self._step(worker):
-            pass
+        """The life of a worker thread; should it end before its time, nobody is left waiting for it."""
+        try:
+            while self._step(worker):
+                pass
+        except BaseException as error:
+            with self._lock:
+                self._refusal = f"lost a worker thread to {type(error).__name__}"
+                left = dict.fromkeys([*self._queue.withdraw_all(), *(entry.ticket for entry in self._taken[worker])])
+                for ticket in left:
+                    ticket.settled = True
+                self._running.pop(worker, None)
+                self._notice_quiet()
+            fail(left, self._not_ready)
+            _logger.exception("a worker of %s ended before its time", self._name)
 
     def _step(self, worker: int) -> bool:
         """Report the last batch done, wait for work and run it; false when there is none and never will be."""
         with self._lock:
             self._running.pop(worker, None)
+            self._taken[worker] = []
             self._notice_quiet()
             while not ((expired := self._expire()) or (entries := self._queue.take()) or self._stopped):
                 self._wait(worker)
             if expired:
                 entries = self._queue.take()
+            self._taken[worker] = entries
             if entries:
+                self._lead_free = self._lead_free and worker != _LEAD
                 self._running[worker] = (len(entries), time.monotonic())
             wanted = self._wanted_threads(worker)
         fail(expired, late)
@@ -192,9 +210,9 @@ class Batcher:
         return bool(entries or expired)
 
     def _wake(self, items: int) -> None:
-        """Wake the lead first, and others for what is more than one item."""
-        if self._lead_waits:
-            self._lead_waits = False
+        """Leave one item to the lead if it waits or will look before it does, and wake others for the rest."""
+        if self._lead_free:
+            self._lead_free = False
             self._lead.notify()
             items -= 1
         if items:
@@ -202,9 +220,8 @@ class Batcher:
 
     def _wait(self, worker: int) -> None:
         if worker == _LEAD:
-            self._lead_waits = True
+            self._lead_free = True
             self._lead.wait()
-            self._lead_waits = False
         else:
             self._rest.wait()
 
@@ -221,7 +238,7 @@ class Batcher:
 
     def _run(self, worker: int, entries: list[Entry], wanted: int) -> None:
         """Run a batch; where it fails, run each ticket's part by itself, so that only the culprit fails."""
-        error = self._attempt(entries, wanted)
+        error = self._attempt(worker, entries, wanted)
         if error is None:
             return
         parts: dict[Ticket, list[Entry]] = {}
@@ -233,11 +250,11 @@ class Batcher:
             if len(parts) > 1:
                 with self._lock:
                     self._running[worker] = (len(part), time.monotonic())
-                error = self._attempt(part, wanted)
+                error = self._attempt(worker, part, wanted)
             if error is not None:
                 self._give_up(ticket, error)
 
-    def _attempt(self, entries: list[Entry], wanted: int) -> BaseException | None:
+    def _attempt(self, worker: int, entries: list[Entry], wanted: int) -> BaseException | None:
         """Run entries and hand out their results; gives what went wrong in the engine."""
         started = time.monotonic()
         try:
@@ -249,12 +266,13 @@ class Batcher:
             results = distribute(output, entries)
         except BaseException as error:  # noqa: BLE001 - whatever foreign code raises, the tickets must be answered
             return error
-        self._deliver(entries, results, time.monotonic() - started)
+        self._deliver(worker, entries, results, time.monotonic() - started)
         return None
 
-    def _deliver(self, entries: list[Entry], results: list[ItemResult], seconds: float) -> None:
+    def _deliver(self, worker: int, entries: list[Entry], results: list[ItemResult], seconds: float) -> None:
         done = []
         with self._lock:
+            self._lead_free = self._lead_free or worker == _LEAD  # it looks again before who gets this can ask again
             self._throughput.record(shape_of(entries), seconds)
             for entry, result in zip(entries, results, strict=True):
                 ticket = entry.ticket
