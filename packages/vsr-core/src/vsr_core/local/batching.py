@@ -60,7 +60,7 @@ class Batcher:
         self._queue = WorkQueue(self._hints, fits=None if memory_limit is None else self._fits_memory)
         self._throughput = Throughput(self._concurrency)
         self._running: dict[int, tuple[int, float]] = {}
-        self._taken: dict[int, list[Entry]] = dict.fromkeys(range(self._concurrency), [])
+        self._taken: dict[int, list[Entry]] = {worker: [] for worker in range(self._concurrency)}
         self._refusal: str | None = None
         self._stopped = False
         self._workers = [
