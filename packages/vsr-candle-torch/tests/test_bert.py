@@ -73,6 +73,7 @@ def test_type_ids_are_used(load, sequences):
         ({"is_decoder": True}, "a decoder is no encoder"),
         ({"num_attention_heads": 5}, "no multiple of 5 heads"),
         ({"num_hidden_layers": None}, "num_hidden_layers must be a positive whole number"),
+        ({"layer_norm_eps": "x"}, "layer_norm_eps must be a number"),
         ({"vocab_size": True}, "vocab_size must be a positive whole number"),
     ],
 )

@@ -60,7 +60,7 @@ class BertConfig:
             vocabulary=_count(config, "vocab_size", where),
             positions=_count(config, "max_position_embeddings", where),
             types=_count(config, "type_vocab_size", where),
-            eps=float(config.get("layer_norm_eps", 1e-12)),
+            eps=_epsilon(config, where),
             activation=activation,
         )
         if shape.hidden_size % shape.heads:
@@ -182,6 +182,13 @@ def _read_embeddings(source: _Source, config: BertConfig) -> _Embeddings:
         types=source.get("embeddings.token_type_embeddings.weight", (config.types, hidden)),
         norm=source.norm("embeddings.LayerNorm", hidden, config.eps),
     )
+
+
+def _epsilon(config: Mapping[str, Any], where: str) -> float:
+    value = config.get("layer_norm_eps", 1e-12)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise CheckpointError(f"{where}: layer_norm_eps must be a number from 0 to 1, not {value!r}")
+    return float(value)
 
 
 def _count(config: Mapping[str, Any], key: str, where: str) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from vsr_core.config import load_config
 from vsr_core.contract import BackendId, BatchingHints, CatalogEntry, Preference, Price
+from vsr_core.errors import ConfigError
 from vsr_core.taxonomy import Artifact, Capability, Kind, Modality
 
 
@@ -214,3 +216,16 @@ def test_what_the_other_sections_may_not_say(refused, written, where, message):
     (problem,) = refused(written)
     assert problem.startswith(f"vsr.yaml:1: {where}: ")
     assert message in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("backends: {torch: {threads: 100000}}", "backends.torch.threads"),
+        ("plugins: {timeout: 1.0e+10}", "plugins.timeout"),
+        ("routing: {limits: {timeout: 1.0e+300}}", "routing.limits.timeout"),
+    ],
+)
+def test_more_than_a_machine_can_take_is_refused(write, text, key):
+    with pytest.raises(ConfigError, match=key):
+        load_config(write(text))

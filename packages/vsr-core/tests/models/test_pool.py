@@ -182,6 +182,7 @@ def test_under_load_swaps_and_unloads_fail_no_request(pool, toy):
                 with pool.lease(TOY, call(10)) as lease:
                     embed(lease)
                 served[0] += 1
+                time.sleep(0.001)  # eight threads that never wait would leave the load thread hardly any turn
             except BaseException as error:
                 failures.append(error)
                 return
@@ -189,12 +190,14 @@ def test_under_load_swaps_and_unloads_fail_no_request(pool, toy):
     workers = [threading.Thread(target=work) for _ in range(8)]
     for worker in workers:
         worker.start()
-    for _ in range(10):
-        pool.swap(TOY, timeout=10)
-        pool.unload(TOY, timeout=10)
-    stop.set()
-    for worker in workers:
-        worker.join(10)
+    try:
+        for _ in range(10):
+            pool.swap(TOY, timeout=10)
+            pool.unload(TOY, timeout=10)
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join(10)
     assert not failures
     assert served[0] > 0
     pool.close(10)
@@ -228,6 +231,45 @@ def test_a_load_that_fails_reaches_those_who_await_it(pool, toy):
         return [type(result) for result in results]
 
     assert asyncio.run(main()) == [LoadError] * 3
+
+
+def test_a_generation_published_behind_a_callers_back_leaves_no_load_pending(pool, toy):
+    slot_lock, pool._lock = pool._lock, None
+
+    class Late:
+        """Loads the model in the moment between a caller's look at it and the lock."""
+
+        def __enter__(self):
+            pool._lock = slot_lock
+            pool.load(TOY)
+            slot_lock.acquire()
+
+        def __exit__(self, *error):
+            slot_lock.release()
+
+    pool._lock = Late()
+    with pool.lease(TOY, call(5)) as lease:
+        assert embed(lease).envelope.revision == "1"
+    assert pool.swap(TOY, timeout=5).revision == "2"
+    assert pool.unload(TOY, timeout=5)
+    assert pool.info(TOY).state == "not_loaded"
+    with pool.lease(TOY, call(5)) as lease:
+        assert embed(lease).envelope.revision == "3"
+
+
+def test_closing_takes_no_longer_than_it_may(pool, toy):
+    gate = threading.Event()
+    toy.before_load = gate.wait
+    waiting = threading.Thread(target=pool.load, args=(TOY,))
+    waiting.start()
+    while pool.info(TOY).state != "loading":
+        time.sleep(0.005)
+    pool.close(0.1)
+    assert pool.info(TOY).state == "loading"
+    gate.set()
+    waiting.join(5)
+    pool.close(5)
+    assert not toy.open_handles
 
 
 def test_a_closed_pool_lends_nothing_and_leaves_nothing_open(pool, toy):

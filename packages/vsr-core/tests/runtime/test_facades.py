@@ -294,3 +294,28 @@ def test_without_a_configuration_there_is_what_plugins_contribute(host, checkpoi
     with Runtime(host=host) as vsr:
         assert str(vsr.embed("a").envelope.backend_id) == "toy:brought"
         assert vsr.models()[0].contributed_by == "models"
+
+
+@pytest.mark.parametrize("timeout", ["x", -1, 0, float("nan"), 1e300])
+def test_a_timeout_that_is_none_is_refused_before_anything_changes(vsr, timeout):
+    vsr.load()
+    for ask in (vsr.load, vsr.swap, vsr.unload):
+        with pytest.raises(InvalidInputError):
+            ask(timeout=timeout)
+    with pytest.raises(InvalidInputError):
+        vsr.close(timeout=timeout)
+    assert vsr.embed("a").envelope.revision == "1"
+
+
+def test_a_close_that_was_interrupted_is_finished_by_the_next(config, host, monkeypatch):
+    runtime = Runtime(config, host=host)
+    runtime.load()
+    backend = toy(runtime)
+    close = runtime._core.pool.close
+    monkeypatch.setattr(runtime._core.pool, "close", lambda timeout: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        runtime.close()
+    monkeypatch.setattr(runtime._core.pool, "close", close)
+    assert backend.open_handles
+    runtime.close()
+    assert not backend.open_handles

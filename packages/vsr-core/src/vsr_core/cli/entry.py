@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import threading
@@ -23,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: the arguments without the program's name; by default those of the process, whose main program this
         then is.
     """
+    _harden(argv)
     try:
         from .running import run  # imported here so that Ctrl-C is quiet from the first moment on
 
@@ -32,6 +34,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None and any(thread.daemon for thread in threading.enumerate()):
         _leave(code)
     return code
+
+
+def _harden(argv: Sequence[str] | None) -> None:
+    """Let no output fail for the sake of its characters, or because there is nobody to read it."""
+    if argv is not None:
+        return
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for the whole process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _leave(code: int) -> None:

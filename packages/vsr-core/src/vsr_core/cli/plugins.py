@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import TYPE_CHECKING, Final
 
 from ..wire import to_json
@@ -21,7 +23,8 @@ _STYLES: Final = {"active": "green", "disabled": "dim", "broken": "red", "incomp
 
 def plugins(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """List the installed plugins and what they contribute."""
-    report = _discover(config)
+    with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints while it is imported is no part of the answer
+        report = _discover(config)
     if as_json:
         print_json("plugins", to_json(report))
     else:

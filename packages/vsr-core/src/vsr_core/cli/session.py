@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,7 +53,8 @@ def opened(source: Path | Mapping[str, Any] | None, *, activity: Activity | None
     """
     from ..runtime import Runtime
 
-    runtime = Runtime(source, progress=activity)
+    with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints while it is imported is no part of the answer
+        runtime = Runtime(source, progress=activity)
     try:
         yield runtime
     except (KeyboardInterrupt, DeadlineExceededError):

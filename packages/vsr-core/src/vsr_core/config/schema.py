@@ -193,7 +193,9 @@ class BackendSettings(Strict):
     precision: PreferenceText = Field(
         default=Preference(), description="Precision: 'auto', 'prefer:<dtype>' or 'require:<dtype>'."
     )
-    threads: Count | None = Field(default=None, description="Compute threads; the runtime's share by default.")
+    threads: Annotated[Count, Field(le=1024)] | None = Field(
+        default=None, description="Compute threads, at most 1024; the runtime's share by default."
+    )
     batching: BatchingSettings = Field(
         default_factory=BatchingSettings, description="How much may share one batch and wait in one queue."
     )

@@ -56,7 +56,10 @@ class LimitSettings(Strict):
         default=5, description="Attempts one request may cost in all, retries of one candidate included."
     )
     timeout: float | None = Field(
-        default=None, gt=0, description="Seconds a request may take where its caller sets no timeout; none by default."
+        default=None,
+        gt=0,
+        le=1e7,
+        description="Seconds a request may take where its caller sets no timeout; none by default.",
     )
 
 
@@ -150,4 +153,4 @@ class PluginSection(Strict):
     strict: bool = Field(
         default=False, description="Whether a plugin that fails is an error even where nothing needs it."
     )
-    timeout: float = Field(default=10.0, gt=0, description="Seconds each stage of each plugin may take.")
+    timeout: float = Field(default=10.0, gt=0, le=3600, description="Seconds each stage of each plugin may take.")

@@ -58,6 +58,7 @@ class ModelPool:
             found = self._lease_or_future(backend_id)
             if isinstance(found, Lease):
                 return found
+            call.check()
             try:
                 loaded = found.result(call.remaining())
             except concurrent.futures.TimeoutError:
@@ -72,6 +73,7 @@ class ModelPool:
             found = self._lease_or_future(backend_id)
             if isinstance(found, Lease):
                 return found
+            call.check()
             try:
                 loaded = await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(found)), call.remaining())
             except TimeoutError:
@@ -148,22 +150,30 @@ class ModelPool:
         return dataclasses.replace(known, state=state, state_reason=reason)
 
     def close(self, timeout: float | None = 30.0) -> None:
-        """Refuse new leases, drain and close every model. Calling it again does nothing."""
+        """Refuse new leases, drain and close every model within ``timeout`` seconds.
+
+        Calling it again waits for what the last call left.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+
+        def left() -> float | None:
+            return None if deadline is None else max(0.0, deadline - time.monotonic())
+
         with self._lock:
             self._closed = True
             pending = [slot.pending for slot in self._slots.values() if slot.pending is not None]
-        concurrent.futures.wait(pending, timeout)
+        concurrent.futures.wait(pending, left())
         with self._lock:
             retiring = [loaded for slot in self._slots.values() if (loaded := slot.current) is not None]
-            draining = [loaded for slot in self._slots.values() for loaded in slot.draining]
             for slot in self._slots.values():
+                slot.draining += [slot.current] if slot.current is not None else []
                 slot.current = None
+            draining = [loaded for slot in self._slots.values() for loaded in slot.draining]
         for loaded in retiring:
             loaded.retire()
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for loaded in (*retiring, *draining):
-            loaded.closed.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        self._thread.stop(timeout)
+        for loaded in draining:
+            loaded.closed.wait(left())
+        self._thread.stop(left())
 
     def _slot(self, backend_id: BackendId) -> Slot:
         slot = self._slots.get(backend_id)
@@ -184,12 +194,15 @@ class ModelPool:
         with self._lock:
             self._refuse_when_closed(backend_id)
             slot = self._slot(backend_id)
+            lease = slot.current.lease() if slot.current is not None else None
+            if lease is not None:  # published between the look above and the lock
+                return lease
             if slot.pending is not None:
                 return slot.pending
             if slot.failure is not None and time.monotonic() - slot.failed_at < self._hold_off:
                 raise self._again(slot.failure, slot)
             fresh = slot
-            return self._begin(fresh, lambda: fresh.current or self._load(fresh))
+            return self._begin(fresh, lambda: self._load_once(fresh))
 
     def _begin(self, slot: Slot, job: Callable[[], Loaded]) -> Future[Loaded]:
         slot.pending = self._thread.submit(job)
@@ -200,6 +213,15 @@ class ModelPool:
         error = copy.copy(failure)
         error.retry_after = max(0.0, slot.failed_at + self._hold_off - time.monotonic())
         return error
+
+    def _load_once(self, slot: Slot) -> Loaded:
+        """Load a generation unless one was published while this waited for its turn. Runs on the load thread."""
+        with self._lock:
+            current = slot.current
+            if current is not None:
+                slot.pending = None
+                return current
+        return self._load(slot)
 
     def _load(self, slot: Slot) -> Loaded:
         """Load a generation and publish it. Runs on the load thread."""

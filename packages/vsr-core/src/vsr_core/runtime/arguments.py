@@ -10,7 +10,7 @@ from ..contract import CallContext, HintValue
 from ..errors import InvalidInputError
 from ..taxonomy import Feature
 
-__all__ = ["Hints", "call_context", "check_count", "check_text", "implied_features"]
+__all__ = ["Hints", "call_context", "check_count", "check_text", "check_timeout", "implied_features"]
 
 _LONGEST = 10_000_000
 """Seconds; about four months, which every lock and event loop can still wait."""
@@ -26,15 +26,24 @@ def call_context(timeout: float | None, hints: Hints | None) -> CallContext:
     """
     tenant = _tenant(hints)
     request_id = os.urandom(12).hex()
-    if timeout is None:
+    seconds = check_timeout(timeout)
+    if seconds is None:
         return CallContext(request_id=request_id, tenant=tenant)
+    return CallContext(request_id=request_id, deadline=time.monotonic() + seconds, timeout=seconds, tenant=tenant)
+
+
+def check_timeout(timeout: object) -> float | None:
+    """Seconds, or None for no limit.
+
+    :raises InvalidInputError: no positive number of seconds, or more of them than anybody can wait.
+    """
+    if timeout is None:
+        return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _LONGEST:
         raise InvalidInputError(
             f"timeout must be a number of seconds above 0 and at most {_LONGEST}, or None for no limit", param="timeout"
         )
-    return CallContext(
-        request_id=request_id, deadline=time.monotonic() + timeout, timeout=float(timeout), tenant=tenant
-    )
+    return float(timeout)
 
 
 def check_count(value: object, param: str) -> int | None:

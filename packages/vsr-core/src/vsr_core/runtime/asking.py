@@ -21,6 +21,7 @@ from ..contract import (
 from ..errors import InferenceError
 from ..routing import Plan, PlannedCandidate, Planner, Requirements
 from ..taxonomy import Capability, Kind
+from .answers import checked_ranking, checked_vectors
 from .arguments import Hints, call_context, check_count, check_text, implied_features
 from .derived import rerank_by_vectors, similarities
 
@@ -130,7 +131,7 @@ class _Embed:
     def result(
         self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]
     ) -> EmbeddingResponse:
-        return _expect(responses[0], EmbeddingResponse)
+        return checked_vectors(_expect(responses[0], EmbeddingResponse, candidate), len(self.request.texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,8 @@ class _Similarity:
     def result(
         self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]
     ) -> SimilarityResponse:
-        return similarities(_expect(responses[0], EmbeddingResponse), spec.similarity if spec else "cosine")
+        response = checked_vectors(_expect(responses[0], EmbeddingResponse, candidate), 1 + len(self.candidates))
+        return similarities(response, spec.similarity if spec else "cosine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +168,12 @@ class _Rerank:
         self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]
     ) -> RerankingResponse:
         if candidate.derives is None:
-            return _expect(responses[0], RerankingResponse)
-        vectors = [_expect(response, EmbeddingResponse) for response in responses]
+            return checked_ranking(_expect(responses[0], RerankingResponse, candidate), self.request)
+        counts = (1 + len(self.request.documents),) if len(responses) == 1 else (1, len(self.request.documents))
+        vectors = [
+            checked_vectors(_expect(response, EmbeddingResponse, candidate), count)
+            for response, count in zip(responses, counts, strict=True)
+        ]
         return rerank_by_vectors(vectors, spec.similarity if spec else "cosine", top_n=self.request.top_n)
 
 
@@ -182,9 +188,9 @@ def _retrieval_prompts(spec: ModelSpec | None) -> tuple[str | None, str | None]:
     return ask, tell
 
 
-def _expect(response: Response, kind: type[A]) -> A:
+def _expect(response: object, kind: type[A], candidate: PlannedCandidate) -> A:
     if not isinstance(response, kind):
-        backend_id = str(response.envelope.backend_id)
+        backend_id = str(candidate.backend_id)
         raise InferenceError(
             f"{backend_id} answered with a {type(response).__name__} instead of a {kind.__name__}",
             backend_id=backend_id,

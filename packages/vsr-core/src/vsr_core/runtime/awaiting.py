@@ -17,9 +17,10 @@ from ..contract import (
     Response,
     SimilarityResponse,
 )
-from ..errors import DeadlineExceededError, RuntimeClosedError
+from ..errors import DeadlineExceededError, RuntimeClosedError, VsrError
 from ..plugins import PluginHost
-from .arguments import Hints
+from .answers import foreign_failure
+from .arguments import Hints, check_timeout
 from .asking import Ask
 from .core import ConfigSource, RuntimeCore
 from .plain import PlainFacade
@@ -122,29 +123,32 @@ class AsyncRuntime(PlainFacade):
     async def load(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
         """Load a model before the first request needs it, and say what was loaded."""
         self._enter()
-        return await asyncio.to_thread(self._core.pool.load, self._core.target(model), timeout=timeout)
+        return await asyncio.to_thread(self._core.pool.load, self._core.target(model), timeout=check_timeout(timeout))
 
     async def swap(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
         """Load a model's files anew beside what is loaded, and put the new generation in its place."""
         self._enter()
-        return await asyncio.to_thread(self._core.pool.swap, self._core.target(model), timeout=timeout)
+        return await asyncio.to_thread(self._core.pool.swap, self._core.target(model), timeout=check_timeout(timeout))
 
     async def unload(self, model: str = "default", *, timeout: float | None = None) -> bool:
         """Unload a model once its last request is answered; false where it was not loaded."""
         self._enter()
-        return await asyncio.to_thread(self._core.pool.unload, self._core.target(model), timeout=timeout)
+        return await asyncio.to_thread(self._core.pool.unload, self._core.target(model), timeout=check_timeout(timeout))
 
     async def aclose(self, *, timeout: float | None = 30.0) -> None:
         """Drain and close everything; what is not done within ``timeout`` seconds is left behind.
 
-        Calling it again does nothing.
+        Calling it again finishes what an interrupted call began, and otherwise does nothing.
         """
-        if self._core.closed:
+        seconds = check_timeout(timeout)
+        if self._core.finished:
             return
-        self._enter()
+        if not self._core.closed:
+            self._enter()
         self._core.closed = True
-        await asyncio.to_thread(self._core.pool.close, timeout)
+        await asyncio.to_thread(self._core.pool.close, seconds)
         await self._core.aclose()
+        self._core.finished = True
 
     async def __aenter__(self) -> Self:
         self._enter()
@@ -166,9 +170,11 @@ class AsyncRuntime(PlainFacade):
                     responses = [
                         await lease.handle.infer(request, call) for request in ask.operation.requests(candidate, spec)
                     ]
-            except TimeoutError:
-                if not patience.expired():
-                    raise
+            except VsrError:
+                raise
+            except (Exception, SystemExit) as error:
+                if not (isinstance(error, TimeoutError) and patience.expired()):
+                    raise foreign_failure(candidate.backend_id, error) from error
                 raise DeadlineExceededError(f"no answer within {call.timeout:g} s", timeout=call.timeout) from None
         return ask.operation.result(candidate, spec, responses)
 

@@ -19,8 +19,10 @@ from ..contract import (
     Response,
     SimilarityResponse,
 )
+from ..errors import VsrError
 from ..plugins import PluginHost
-from .arguments import Hints
+from .answers import foreign_failure
+from .arguments import Hints, check_timeout
 from .asking import Ask
 from .core import ConfigSource, RuntimeCore
 from .loop import LoopThread
@@ -133,29 +135,31 @@ class Runtime(PlainFacade):
     def load(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
         """Load a model before the first request needs it, and say what was loaded."""
         self._core.guard()
-        return self._core.pool.load(self._core.target(model), timeout=timeout)
+        return self._core.pool.load(self._core.target(model), timeout=check_timeout(timeout))
 
     def swap(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
         """Load a model's files anew beside what is loaded, and put the new generation in its place."""
         self._core.guard()
-        return self._core.pool.swap(self._core.target(model), timeout=timeout)
+        return self._core.pool.swap(self._core.target(model), timeout=check_timeout(timeout))
 
     def unload(self, model: str = "default", *, timeout: float | None = None) -> bool:
         """Unload a model once its last request is answered; false where it was not loaded."""
         self._core.guard()
-        return self._core.pool.unload(self._core.target(model), timeout=timeout)
+        return self._core.pool.unload(self._core.target(model), timeout=check_timeout(timeout))
 
     def close(self, *, timeout: float | None = 30.0) -> None:
         """Drain and close everything; what is not done within ``timeout`` seconds is left behind.
 
-        Calling it again does nothing.
+        Calling it again finishes what an interrupted call began, and otherwise does nothing.
         """
-        if self._core.closed:
+        seconds = check_timeout(timeout)
+        if self._core.finished:
             return
         self._core.closed = True
-        self._core.pool.close(timeout)
+        self._core.pool.close(seconds)
         self._loop.run(self._core.aclose())
         self._loop.stop()
+        self._core.finished = True
 
     def __enter__(self) -> Self:
         return self
@@ -169,9 +173,14 @@ class Runtime(PlainFacade):
         candidate, call = ask.plan.first, ask.call
         with self._core.pool.lease(candidate.backend_id, call) as lease:
             spec = self._core.sources.spec(candidate.backend_id)
-            responses = [
-                self._infer(lease.handle, request, call) for request in ask.operation.requests(candidate, spec)
-            ]
+            try:
+                responses = [
+                    self._infer(lease.handle, request, call) for request in ask.operation.requests(candidate, spec)
+                ]
+            except VsrError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise foreign_failure(candidate.backend_id, error) from error
         return ask.operation.result(candidate, spec, responses)
 
     def _infer(self, handle: ModelHandle, request: InferenceRequest[Response], call: CallContext) -> Response:

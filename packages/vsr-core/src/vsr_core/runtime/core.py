@@ -71,6 +71,7 @@ class RuntimeCore:
         self._own_host = host is None
         self._pid = os.getpid()
         self.closed = False
+        self.finished = False
 
     def guard(self) -> None:
         """Refuse to work once closed, or in a child of the process that made the runtime.
