@@ -4,9 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
+import torch
 from tokenizers import Tokenizer
 from vsr_candle_torch.adapter import TorchBackend
 from vsr_core import Runtime
@@ -148,3 +150,14 @@ def test_a_prompt_is_pooled_or_left_out_as_the_checkpoint_says(tmp_path, referen
         np.testing.assert_allclose(vsr.embed("a cat", prompt="query").vectors[0], states[prompt:].mean(0), atol=2e-5)
         with pytest.raises(InvalidInputError, match="'query'"):
             vsr.embed("a cat", prompt="document")
+
+
+def test_loading_leaves_torchs_number_of_threads_as_it_was(folder):
+    before = torch.get_num_threads()
+    with runtime(folder) as vsr:
+        vsr.load("torch:m")
+        found = []
+        thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        thread.start()
+        thread.join()
+    assert found == [before]

@@ -37,8 +37,16 @@ def load_encoder(request: LoadRequest, config: Mapping[str, Any], *, threads: Co
     :raises LoadError: a device or precision that was required is not to be had.
     :raises NonFiniteOutputError: the model answers NaN or infinity to a plain text.
     """
-    device = _device(request)
+    before = torch.get_num_threads()
     torch.set_num_threads(1)  # of this thread: the team it would keep alive is the one a worker needs
+    try:
+        return _load(request, config, threads=threads)
+    finally:
+        torch.set_num_threads(before)  # torch also takes it as the default of threads that are yet to use it
+
+
+def _load(request: LoadRequest, config: Mapping[str, Any], *, threads: ComputeThreads) -> ModelHandle:
+    device = _device(request)
     shape = BertConfig.read(config, str(request.path / "config.json"))
     tensors = read_tensors(request.path, request.spec.weights)
     candidates = _Candidates(request, shape, tensors)
