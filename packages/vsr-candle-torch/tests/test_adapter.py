@@ -28,11 +28,16 @@ def runtime(folder, **options):
     return Runtime({"catalog": {"m": {"source": str(folder)}}, "backends": backends})
 
 
-def test_it_embeds_bert_and_minilm_from_full_weights_and_refuses_the_rest(backend):
+def test_it_serves_encoders_from_full_weights_and_refuses_the_rest(backend):
     rules = backend.capabilities()
-    for family in ("bert", "minilm"):
-        cell = CapabilityQuery(capability=Capability.EMBEDDING, family=family, artifact=Artifact.FULL)
-        assert isinstance(rules.decide(cell), Supported)
+    for family in ("bert", "minilm", "roberta", "xlm_roberta", "modernbert", "mmbert", "deberta", "distilbert"):
+        for capability in (Capability.EMBEDDING, Capability.TOKEN_CLASSIFICATION, Capability.RERANKING):
+            cell = CapabilityQuery(capability=capability, family=family, artifact=Artifact.FULL)
+            assert isinstance(rules.decide(cell), Supported)
+            exits = CapabilityQuery(
+                capability=capability, family=family, artifact=Artifact.FULL, feature=Feature.LAYER_EXIT
+            )
+            assert isinstance(rules.decide(exits), Supported) is (family not in ("deberta", "distilbert"))
     for cell in (
         CapabilityQuery(capability=Capability.EMBEDDING, family="bert", artifact=Artifact.ONNX),
         CapabilityQuery(capability=Capability.EMBEDDING, family="qwen3", artifact=Artifact.FULL),
@@ -122,7 +127,7 @@ def test_weights_that_do_not_fit_the_configuration_are_refused(tmp_path):
 
 
 def test_another_family_is_refused_before_it_is_loaded(tmp_path):
-    folder = write_bert(tmp_path / "m", config={"model_type": "modernbert", "architectures": ["ModernBertModel"]})
+    folder = write_bert(tmp_path / "m", config={"model_type": "qwen3", "architectures": ["Qwen3Model"]})
     with runtime(folder) as vsr, pytest.raises(CapabilityUnmetError, match="bert, minilm"):
         vsr.embed("a")
 

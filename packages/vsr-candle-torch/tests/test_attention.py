@@ -3,7 +3,7 @@
 import pytest
 import torch
 from vsr_candle_torch import attention
-from vsr_candle_torch.attention import EqualRun, attend, equal_runs
+from vsr_candle_torch.attention import EqualRun, attend, attention_bytes, equal_runs
 
 HEADS, WIDTH = 4, 8
 
@@ -12,12 +12,16 @@ def qkv(rows, dtype=torch.float32):
     return (2 * torch.randn(rows, 3 * HEADS * WIDTH, generator=torch.Generator().manual_seed(rows))).to(dtype)
 
 
-def expected(packed, lengths):
+def expected(packed, lengths, window=None):
     parts, start = [], 0
     for length in lengths:
         grid = packed[start : start + length].float().view(length, 3, HEADS, WIDTH).permute(1, 2, 0, 3)
         query, key, value = grid.unbind(0)
-        weights = torch.softmax(query @ key.transpose(-1, -2) / WIDTH**0.5, -1)
+        scores = query @ key.transpose(-1, -2) / WIDTH**0.5
+        if window is not None:
+            far = (torch.arange(length) - torch.arange(length)[:, None]).abs() > window
+            scores = scores.masked_fill(far, -torch.inf)
+        weights = torch.softmax(scores, -1)
         parts.append((weights @ value).transpose(0, 1).reshape(length, -1))
         start += length
     return torch.cat(parts)
@@ -52,3 +56,21 @@ def test_every_block_size_and_kernel_gives_the_same(monkeypatch, area, long, dty
 def test_padding_rows_are_zero():
     found = attend(qkv(16), (EqualRun(0, 0, 1, 11),), heads=HEADS)
     assert (found[11:] == 0).all()
+
+
+@pytest.mark.parametrize("block", [7, 16, 128])
+@pytest.mark.parametrize("window", [1, 5, 20, 68, 69, 500])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.03)])
+def test_a_window_lets_a_token_see_so_far_and_no_farther(monkeypatch, block, window, dtype, tolerance):
+    monkeypatch.setattr(attention, "_BLOCK", block)
+    lengths = [*LENGTHS, 300]
+    packed = qkv(sum(lengths), dtype)
+    found = attend(packed, equal_runs(lengths), heads=HEADS, window=window)
+    torch.testing.assert_close(found.float(), expected(packed, lengths, window), atol=tolerance, rtol=tolerance)
+
+
+def test_the_memory_of_a_window_does_not_grow_with_the_text():
+    sizes = [attention_bytes(length, heads=HEADS, window=64) for length in (1000, 8000, 32000)]
+    assert len(set(sizes)) == 1
+    assert attention_bytes(1024, heads=HEADS) == 4 * attention_bytes(512, heads=HEADS)
+    assert attention_bytes(8000, heads=HEADS) == 0

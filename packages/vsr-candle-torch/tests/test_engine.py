@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from vsr_candle_torch.engine import TorchEngine
 from vsr_core.contract import PoolingSpec
-from vsr_core.local import BatchRow, BatchShape, RaggedBatch, WantHidden, WantPooled, pool
+from vsr_core.local import BatchRow, BatchShape, RaggedBatch, WantHidden, WantLogits, WantPooled, pool
 
 MEAN = WantPooled(PoolingSpec(modes=("mean",)))
 BOTH = WantPooled(PoolingSpec(modes=("cls", "mean")))
@@ -67,7 +67,24 @@ def test_many_threads_may_run_at_once(engine, sequences):
     assert threading.active_count() < 20
 
 
+def test_a_row_may_want_the_logits_and_another_the_vectors_of_the_same_text(written, load, sequences, logits):
+    network = load(written("bert", "sequence"))
+    engine = TorchEngine(network, threads=2)
+    assert "logits" in engine.reduces
+    rows = [BatchRow(1, MEAN), BatchRow(2, WantLogits()), BatchRow(2, WantLogits(), layer=1), BatchRow(0, WantHidden())]
+    pooled, last, first, states = engine.run(batch(sequences, rows)).rows
+    np.testing.assert_allclose(last, logits(network, sequences)[2], atol=1e-6)
+    np.testing.assert_allclose(first, logits(network, sequences, layer=1)[2], atol=1e-6)
+    assert (pooled.shape, states.shape) == ((32,), (len(sequences[0]), 32))
+
+
+def test_a_model_without_a_head_gives_no_logits(engine, sequences):
+    assert "logits" not in engine.reduces
+    with pytest.raises(ValueError, match="without a classification head"):
+        engine.run(batch(sequences, [BatchRow(0, WantLogits())]))
+
+
 def test_the_plan_grows_with_the_tokens_and_covers_the_hidden_states(engine):
-    small, large = (engine.plan_bytes(BatchShape(1, tokens, tokens)) for tokens in (10, 1000))
-    assert large == 100 * small
-    assert small >= 10 * 32 * 4
+    plans = [engine.plan_bytes(BatchShape(1, tokens, tokens)) for tokens in (2000, 4000, 8000)]
+    assert plans[2] - plans[1] == pytest.approx(2 * (plans[1] - plans[0]), rel=0.05)
+    assert plans[0] >= 2000 * 32 * 4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from vsr_candle_torch import precision
-from vsr_candle_torch.precision import choose
+from vsr_candle_torch.precision import Comparison, choose, cosines, probability_shifts
 from vsr_core.contract import Preference
 from vsr_core.errors import LoadError
 
@@ -13,7 +13,8 @@ GOOD = np.eye(4, dtype=np.float32)
 
 def pick(policy, *, native=True, half=GOOD, monkeypatch):
     monkeypatch.setattr(precision, "native_bfloat16", lambda: native)
-    return choose(Preference.parse(policy), backend_id="torch:m", compare=lambda: (GOOD, half))
+    found = Comparison(kind="cosine", worst=min(cosines(GOOD, half)))
+    return choose(Preference.parse(policy), backend_id="torch:m", compare=lambda: found)
 
 
 def test_auto_takes_bf16_where_every_probe_text_agrees(monkeypatch):
@@ -36,7 +37,32 @@ def test_auto_takes_bf16_where_every_probe_text_agrees(monkeypatch):
 def test_auto_stays_with_fp32_where_any_does_not_and_says_so(monkeypatch, half):
     found = pick("auto", half=half.astype(np.float32), monkeypatch=monkeypatch)
     assert found.dtype is torch.float32
-    assert "below 0.999" in found.choice.reason
+    assert found.choice.reason.endswith("and the bound is 0.999")
+
+
+@pytest.mark.parametrize(
+    ("activation", "half", "good"),
+    [
+        ("softmax", [4.0, 0.0], True),
+        ("softmax", [4.01, 0.0], True),
+        ("softmax", [0.2, 0.0], False),
+        ("softmax", [1004.0, 1000.0], True),
+        ("softmax", [np.nan, 0.0], False),
+        ("sigmoid", [4.0, 0.1], False),
+        ("sigmoid", [4.0, 0.001], True),
+        ("none", [4.03, 0.0], True),
+        ("none", [4.2, 0.0], False),
+    ],
+)
+def test_a_head_is_judged_by_its_probabilities(monkeypatch, activation, half, good):
+    monkeypatch.setattr(precision, "native_bfloat16", lambda: True)
+    logits = [np.array([4.0, 0.0], np.float32), np.zeros((3, 2), np.float32)]
+    shifts = probability_shifts(logits, [np.array(half, np.float32), logits[1]], activation=activation)
+    found = choose(
+        Preference(), backend_id="torch:m", compare=lambda: Comparison(kind="probability", worst=max(shifts))
+    )
+    assert found.dtype is (torch.bfloat16 if good else torch.float32)
+    assert "largest change of a probability" in found.choice.reason
 
 
 def test_auto_stays_with_fp32_without_native_bf16_and_probes_nothing(monkeypatch):

@@ -20,11 +20,20 @@ from vsr_core.contract import (
 )
 from vsr_core.errors import CheckpointError
 from vsr_core.local import ComputeThreads
-from vsr_core.taxonomy import Artifact, Capability, Family, Feature
+from vsr_core.taxonomy import Artifact, Capability, Feature
+
+from .families import BORROWED, OWN
 
 __all__ = ["TorchBackend"]
 
-FAMILIES = (Family.BERT, Family.MINILM)
+CAPABILITIES = (
+    Capability.EMBEDDING,
+    Capability.SEQUENCE_CLASSIFICATION,
+    Capability.PAIR_CLASSIFICATION,
+    Capability.TOKEN_CLASSIFICATION,
+    Capability.RERANKING,
+)
+"""What encoders are served for."""
 
 _FEATURES = (
     Feature.BATCHING,
@@ -44,26 +53,37 @@ class TorchBackend(BackendAdapter):
         self._threads = ComputeThreads(context.threads)
 
     def capabilities(self) -> CapabilitySet:
-        """Embeddings of BERT-family checkpoints, from safetensors."""
+        """What encoders are asked for, from safetensors, by family."""
+        families = (*OWN, *BORROWED)
         rules: list[tuple[Selector, Supported | Refused]] = [
-            (Selector(), Refused("not_implemented", "vsr-candle-torch does not offer this yet")),
-            (
-                Selector(capability=Capability.EMBEDDING),
-                Refused("family_unsupported", f"vsr-candle-torch embeds {', '.join(FAMILIES)} checkpoints so far"),
-            ),
+            (Selector(), Refused("not_implemented", "vsr-candle-torch does not offer this yet"))
         ]
-        for family in FAMILIES:
-            cell = Selector(capability=Capability.EMBEDDING, family=family.value)
-            rules.append((cell, Refused("artifact_unsupported", "vsr-candle-torch reads full safetensors weights")))
-            full = Selector(capability=Capability.EMBEDDING, family=family.value, artifact=Artifact.FULL)
-            rules.append((full, Supported()))
-        rules += [(Selector(capability=Capability.EMBEDDING, feature=feature), Supported()) for feature in _FEATURES]
-        rules.append(
-            (
-                Selector(capability=Capability.EMBEDDING, feature=Feature.PROVIDER_SELECTION),
-                Refused("cpu_only", "vsr-candle-torch computes on the CPU"),
+        for capability in CAPABILITIES:
+            listed = f"vsr-candle-torch serves {', '.join(families)} checkpoints"
+            rules.append((Selector(capability=capability), Refused("family_unsupported", listed)))
+            rules += [rule for family in families for rule in _of_family(capability, family)]
+            rules += [(Selector(capability=capability, feature=feature), Supported()) for feature in _FEATURES]
+            rules += [
+                (
+                    Selector(capability=capability, family=family, feature=Feature.LAYER_EXIT),
+                    Refused("full_depth_only", f"{family} runs in transformers' own code, to its full depth"),
+                )
+                for family in BORROWED
+            ]
+            rules.append(
+                (
+                    Selector(capability=capability, feature=Feature.PROVIDER_SELECTION),
+                    Refused("cpu_only", "vsr-candle-torch computes on the CPU"),
+                )
             )
-        )
+        rules += [
+            (
+                Selector(capability=capability, feature=Feature.DIMENSIONS),
+                Refused("no_vectors", f"{capability} gives no vectors whose dimensions could be chosen"),
+            )
+            for capability in CAPABILITIES
+            if capability is not Capability.EMBEDDING
+        ]
         return CapabilitySet.of(rules)
 
     def probe(self) -> RuntimeInfo:
@@ -93,6 +113,17 @@ class TorchBackend(BackendAdapter):
         config = _read_config(request.path)
         threads = self._threads
         return load_encoder(request, config, threads=threads)
+
+
+def _of_family(capability: Capability, family: str) -> list[tuple[Selector, Supported | Refused]]:
+    whole = (Artifact.FULL, Artifact.MERGED_LORA)
+    return [
+        (
+            Selector(capability=capability, family=family),
+            Refused("artifact_unsupported", "vsr-candle-torch reads full safetensors weights"),
+        ),
+        *((Selector(capability=capability, family=family, artifact=artifact), Supported()) for artifact in whole),
+    ]
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

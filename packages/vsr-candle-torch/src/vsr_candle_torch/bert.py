@@ -1,11 +1,12 @@
 """The exact forward of BERT-family encoders over packed tokens: no padding, no mask.
 
-The architecture is that of Devlin et al. 2018 (post-norm), as HF transformers' ``BertModel`` lays out its weights.
+The architecture is that of Devlin et al. 2018 (post-norm), as transformers' ``BertModel`` lays out its weights;
+RoBERTa (Liu et al. 2019) differs in where its positions begin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,21 +14,27 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name everybody knows it by
 from torch import Tensor
 from vsr_core.errors import CheckpointError
+from vsr_core.local import BatchShape
 
-from .attention import EqualRun, attend, equal_runs
-from .linear import Activation, Linear, Norm, padded_rows, prepack, prepack_supported
+from .attention import attend, attention_bytes
+from .fields import ConfigFields
+from .linear import Activation, Linear, Norm
+from .packed import Packed, row_blocks
+from .packing import Packing
 from .weights import StrictTensors
 
-__all__ = ["BertConfig", "BertEncoder"]
+__all__ = ["BERT_PROBE", "BertConfig", "BertEncoder"]
 
-_PROBE = "embeddings.word_embeddings.weight"
-_OTHER_HEADS = ("pooler.", "cls.", "classifier.", "embeddings.position_ids")
-"""What checkpoints hold beside the encoder: the heads they were trained with, which no embedding needs."""
+BERT_PROBE = "embeddings.word_embeddings.weight"
+"""A tensor that every checkpoint of the family has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BertConfig:
-    """The shape of an encoder, from ``config.json``."""
+    """The shape of an encoder, from ``config.json``.
+
+    :param padding: for RoBERTa, the id of the padding token, after which its positions begin; None for BERT.
+    """
 
     hidden_size: int
     layers: int
@@ -38,34 +45,37 @@ class BertConfig:
     types: int
     eps: float
     activation: Activation
+    padding: int | None = None
 
     @classmethod
-    def read(cls, config: Mapping[str, Any], where: str) -> Self:
+    def read(cls, config: Mapping[str, Any], where: str, *, roberta: bool = False) -> Self:
         """The shape a ``config.json`` states.
 
         :raises CheckpointError: a value is missing, of the wrong type, or one this forward does not compute.
         """
-        activation = config.get("hidden_act", "gelu")
-        if activation not in ("gelu", "gelu_new", "relu"):
-            raise CheckpointError(f"{where}: hidden_act {activation!r} is not computed here")
+        fields = ConfigFields(config, where)
         if config.get("position_embedding_type", "absolute") != "absolute":
             raise CheckpointError(f"{where}: only absolute position embeddings are computed here")
         if config.get("is_decoder"):
             raise CheckpointError(f"{where}: is_decoder is set; a decoder is no encoder")
-        shape = cls(
-            hidden_size=_count(config, "hidden_size", where),
-            layers=_count(config, "num_hidden_layers", where),
-            heads=_count(config, "num_attention_heads", where),
-            intermediate=_count(config, "intermediate_size", where),
-            vocabulary=_count(config, "vocab_size", where),
-            positions=_count(config, "max_position_embeddings", where),
-            types=_count(config, "type_vocab_size", where),
-            eps=_epsilon(config, where),
-            activation=activation,
+        hidden = fields.count("hidden_size")
+        return cls(
+            hidden_size=hidden,
+            layers=fields.count("num_hidden_layers"),
+            heads=fields.heads(hidden),
+            intermediate=fields.count("intermediate_size"),
+            vocabulary=fields.count("vocab_size"),
+            positions=fields.count("max_position_embeddings"),
+            types=fields.count("type_vocab_size"),
+            eps=fields.epsilon("layer_norm_eps", 1e-12),
+            activation=fields.activation("hidden_act"),
+            padding=fields.integer("pad_token_id", 1) if roberta else None,
         )
-        if shape.hidden_size % shape.heads:
-            raise CheckpointError(f"{where}: hidden_size {shape.hidden_size} is no multiple of {shape.heads} heads")
-        return shape
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest sequence there are positions for."""
+        return self.positions if self.padding is None else self.positions - self.padding - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,81 +97,78 @@ class _Embeddings:
 
 
 class BertEncoder:
-    """Prepared weights that never change; :meth:`forward` is safe to call from several threads.
+    """A BERT or RoBERTa encoder.
 
     :param dtype: ``torch.float32`` or ``torch.bfloat16``; the weights and the computation.
-    :raises CheckpointError: the weights are not exactly those the configuration describes.
+    :raises CheckpointError: the weights are not those the configuration describes.
     """
 
-    def __init__(self, config: BertConfig, tensors: Mapping[str, Tensor], *, dtype: torch.dtype, where: str) -> None:
+    def __init__(self, config: BertConfig, tensors: StrictTensors, *, dtype: torch.dtype) -> None:
         self.config = config
+        self.hidden_size = config.hidden_size
+        self.layers = config.layers
         self.dtype = dtype
-        source = _Source(StrictTensors(tensors, where=where, prefixes=("bert.",), probe=_PROBE), dtype)
+        source = Packing(tensors, dtype)
         with torch.inference_mode():
             self._embeddings = _read_embeddings(source, config)
             self._layers = tuple(_read_layer(source, config, index) for index in range(config.layers))
-        source.tensors.refuse_others(allowed=_OTHER_HEADS)
         self.bytes = source.bytes
 
-    def forward(self, ids: Tensor, type_ids: Tensor, offsets: Tensor, *, exits: Collection[int]) -> dict[int, Tensor]:
+    def forward(self, packed: Packed, *, exits: Collection[int]) -> dict[int, Tensor]:
         """The hidden states ``[tokens, hidden]`` after each of the layers ``exits``, counted from 1.
 
         Neighbouring sequences of equal length share one attention call, so a batch sorted by length runs fastest;
         the result does not depend on the order.
-
-        :param ids: token ids, int ``[tokens]``; ``type_ids`` likewise; ``offsets`` is int ``[sequences + 1]``.
         """
         with torch.inference_mode():
-            lengths = offsets.diff()
-            runs = equal_runs(lengths.tolist())
-            x = self._embed(ids, type_ids, offsets, lengths)
+            x = self._embed(packed)
             states: dict[int, Tensor] = {}
             for depth, layer in enumerate(self._layers[: max(exits)], start=1):
-                x = self._layer(layer, x, runs)
+                x = self._layer(layer, x, packed)
                 if depth in exits:
-                    states[depth] = x[: ids.numel()]
+                    states[depth] = x[: packed.tokens]
             return states
 
-    def _embed(self, ids: Tensor, type_ids: Tensor, offsets: Tensor, lengths: Tensor) -> Tensor:
-        table, tokens = self._embeddings, ids.numel()
-        positions = torch.arange(tokens) - torch.repeat_interleave(offsets[:-1], lengths)
-        extra = (0, padded_rows(tokens) - tokens)
-        x = F.embedding(F.pad(ids, extra), table.words)
-        x += F.embedding(F.pad(type_ids, extra), table.types)
-        x += F.embedding(F.pad(positions, extra), table.positions)
+    def plan_bytes(self, shape: BatchShape) -> int:
+        """The states of one layer and what attention needs."""
+        config, element = self.config, torch.finfo(self.dtype).bits // 8
+        rows = shape.tokens + shape.tokens // 8 + 64
+        return (
+            rows * config.hidden_size * (8 * element + 4)
+            + min(rows, 1024) * config.intermediate * 2 * element
+            + attention_bytes(shape.longest, heads=config.heads)
+        )
+
+    def _embed(self, packed: Packed) -> Tensor:
+        table = self._embeddings
+        x = F.embedding(packed.padded(packed.ids), table.words)
+        if len(table.types) == 1:  # transformers never shows such a model the type ids
+            x += table.types
+        else:
+            x += F.embedding(packed.padded(packed.type_ids), table.types)
+        x += F.embedding(packed.padded(self._positions(packed)), table.positions)
         return table.norm.apply(x)
 
-    def _layer(self, layer: _Layer, x: Tensor, runs: Sequence[EqualRun]) -> Tensor:
-        context = attend(layer.qkv.apply(x), runs, heads=self.config.heads)
+    def _positions(self, packed: Packed) -> Tensor:
+        """From 0; in RoBERTa counted from after the padding id, which has that position itself wherever it stands."""
+        if self.config.padding is None:
+            return packed.positions()
+        real = (packed.ids != self.config.padding).long()
+        counted = real.cumsum(0)
+        before = F.pad(counted, (1, 0))[packed.offsets[:-1]]
+        return (counted - torch.repeat_interleave(before, packed.offsets.diff())) * real + self.config.padding
+
+    def _layer(self, layer: _Layer, x: Tensor, packed: Packed) -> Tensor:
+        context = attend(layer.qkv.apply(x), packed.runs, heads=self.config.heads)
         x = layer.attention_norm.apply(layer.attention_out.apply_residual(context, x))
-        inner = layer.up.apply_activation(x, self.config.activation)
-        return layer.output_norm.apply(layer.down.apply_residual(inner, x))
+        for rows in row_blocks(len(x)):
+            part = x[rows]
+            inner = layer.up.apply_activation(part, self.config.activation)
+            part.copy_(layer.output_norm.apply(layer.down.apply_residual(inner, part)))
+        return x
 
 
-class _Source:
-    """Takes tensors in the target dtype, prepacked where that is to be had, and counts their bytes."""
-
-    def __init__(self, tensors: StrictTensors, dtype: torch.dtype) -> None:
-        self.tensors = tensors
-        self.bytes = 0
-        self._dtype = dtype
-        self._prepack = prepack_supported(dtype)
-
-    def get(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        tensor = self.tensors.take(name, shape).to(self._dtype).contiguous()
-        self.bytes += tensor.numel() * tensor.element_size()
-        return tensor
-
-    def linear(self, names: Sequence[str], out: int, width: int) -> Linear:
-        weight = torch.cat([self.get(f"{name}.weight", (out, width)) for name in names])
-        bias = torch.cat([self.get(f"{name}.bias", (out,)) for name in names])
-        return Linear(prepack(weight) if self._prepack else weight, bias, self._prepack)
-
-    def norm(self, name: str, size: int, eps: float) -> Norm:
-        return Norm(self.get(f"{name}.weight", (size,)), self.get(f"{name}.bias", (size,)), eps)
-
-
-def _read_layer(source: _Source, config: BertConfig, index: int) -> _Layer:
+def _read_layer(source: Packing, config: BertConfig, index: int) -> _Layer:
     layer, hidden, inner = f"encoder.layer.{index}.", config.hidden_size, config.intermediate
     attention = f"{layer}attention."
     return _Layer(
@@ -174,25 +181,11 @@ def _read_layer(source: _Source, config: BertConfig, index: int) -> _Layer:
     )
 
 
-def _read_embeddings(source: _Source, config: BertConfig) -> _Embeddings:
+def _read_embeddings(source: Packing, config: BertConfig) -> _Embeddings:
     hidden = config.hidden_size
     return _Embeddings(
-        words=source.get(_PROBE, (config.vocabulary, hidden)),
+        words=source.get(BERT_PROBE, (config.vocabulary, hidden)),
         positions=source.get("embeddings.position_embeddings.weight", (config.positions, hidden)),
         types=source.get("embeddings.token_type_embeddings.weight", (config.types, hidden)),
         norm=source.norm("embeddings.LayerNorm", hidden, config.eps),
     )
-
-
-def _epsilon(config: Mapping[str, Any], where: str) -> float:
-    value = config.get("layer_norm_eps", 1e-12)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise CheckpointError(f"{where}: layer_norm_eps must be a number from 0 to 1, not {value!r}")
-    return float(value)
-
-
-def _count(config: Mapping[str, Any], key: str, where: str) -> int:
-    value = config.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise CheckpointError(f"{where}: {key} must be a positive whole number, not {value!r}")
-    return value

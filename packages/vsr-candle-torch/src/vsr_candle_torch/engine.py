@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
-from vsr_core.contract import FloatArray
-from vsr_core.local import BatchRow, BatchShape, EngineOutput, RaggedBatch, Reduction, WantPooled
+from vsr_core.contract import FloatArray, PoolingMode
+from vsr_core.local import BatchRow, BatchShape, EngineOutput, RaggedBatch, Reduction, WantLogits, WantPooled
 
-from .attention import equal_runs
-from .bert import BertEncoder
+from .network import Network, States
+from .packed import Packed
 
 __all__ = ["TorchEngine"]
 
@@ -24,15 +23,16 @@ class TorchEngine:
     all threads; the batcher says with each batch how many threads it may use, and OpenMP keeps that number per thread.
     """
 
-    def __init__(self, encoder: BertEncoder, *, threads: int) -> None:
-        self._encoder = encoder
+    def __init__(self, network: Network, *, threads: int) -> None:
+        self._network = network
         self._threads = threads
         self._local = threading.local()
 
     @property
     def reduces(self) -> frozenset[Reduction]:
-        """Pooling that costs less here than moving hidden states would."""
-        return frozenset({"cls", "mean"})
+        """Pooling that costs less here than moving hidden states would, and the head the model has."""
+        pooled = frozenset[Reduction]({"cls", "mean"})
+        return pooled if self._network.head is None else pooled | {"logits"}
 
     @property
     def concurrency(self) -> int:
@@ -40,34 +40,33 @@ class TorchEngine:
         return max(1, min(4, self._threads))
 
     def run(self, batch: RaggedBatch) -> EngineOutput:
-        """Run the encoder once, to the deepest layer a row wants."""
+        """Run the network once, to the deepest layer a row wants."""
         self._use_threads(batch.threads or self._threads)
-        full = self._encoder.config.layers
-        offsets = torch.from_numpy(batch.offsets.astype(np.int64))
-        states = self._encoder.forward(
-            torch.from_numpy(batch.ids),
-            torch.from_numpy(batch.type_ids),
-            offsets,
-            exits=frozenset(row.layer or full for row in batch.rows),
+        full = self._network.layers
+        packed = Packed.of(batch)
+        heads = [isinstance(row.want, WantLogits) for row in batch.rows]
+        depths = [row.layer or full for row in batch.rows]
+        states = self._network.run(
+            packed,
+            hidden=frozenset(depth for depth, head in zip(depths, heads, strict=True) if not head),
+            logits=frozenset(depth for depth, head in zip(depths, heads, strict=True) if head),
         )
+        answers: dict[tuple[int, object], Sequence[FloatArray]] = {}
         with torch.inference_mode():
-            answers: dict[tuple[int, object], Sequence[FloatArray]] = {}
-            for row in batch.rows:
-                key = (row.layer or full, row.want)
-                if key not in answers:
-                    answers[key] = _reduce(states[key[0]], offsets, row)
-            return EngineOutput(rows=[answers[row.layer or full, row.want][row.sequence] for row in batch.rows])
+            for row, depth in zip(batch.rows, depths, strict=True):
+                if (depth, row.want) not in answers:
+                    answers[depth, row.want] = _answers(states, depth, row, packed)
+        return EngineOutput(
+            [answers[depth, row.want][row.sequence] for row, depth in zip(batch.rows, depths, strict=True)]
+        )
 
     def plan_bytes(self, shape: BatchShape) -> int:
-        """Activations of one layer, in the dtype of the weights, and the hidden states in float32."""
-        config = self._encoder.config
-        element = torch.finfo(self._encoder.dtype).bits // 8
-        wide = 6 * config.hidden_size + 2 * config.intermediate
-        return shape.tokens * (wide * element + 4 * config.hidden_size)
+        """That of the network, and the hidden states in float32."""
+        return self._network.plan_bytes(shape) + shape.tokens * 4 * self._network.hidden_size
 
     def close(self) -> None:
         """Drop the weights."""
-        del self._encoder
+        del self._network
 
     def _use_threads(self, threads: int) -> None:
         if getattr(self._local, "threads", None) != threads:
@@ -75,22 +74,23 @@ class TorchEngine:
             self._local.threads = threads
 
 
-def _reduce(states: Tensor, offsets: Tensor, row: BatchRow) -> Sequence[FloatArray]:
+def _answers(states: States, depth: int, row: BatchRow, packed: Packed) -> Sequence[FloatArray]:
     """What a row wants, for every sequence of the batch, as float32."""
-    wide = states.float()
+    if isinstance(row.want, WantLogits):
+        return [logits.float().numpy() for logits in states.logits[depth]]
+    wide = states.hidden[depth].float()
     if isinstance(row.want, WantPooled):
-        pooled = [_pool(wide, offsets, mode) for mode in row.want.spec.modes]
+        pooled = [_pool(wide, packed, mode) for mode in row.want.spec.modes]
         together: FloatArray = (pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=1)).numpy()
         return list(together)
-    hidden: FloatArray = wide.numpy()
-    return np.split(hidden, offsets[1:-1].numpy())
+    return [part.numpy() for part in packed.split(wide)]
 
 
-def _pool(states: Tensor, offsets: Tensor, mode: str) -> Tensor:
+def _pool(states: Tensor, packed: Packed, mode: PoolingMode) -> Tensor:
     if mode == "cls":
-        return states[offsets[:-1]]
-    pooled = states.new_empty(len(offsets) - 1, states.shape[1])
-    for run in equal_runs(offsets.diff().tolist()):
+        return states[packed.offsets[:-1]]
+    pooled = states.new_empty(len(packed.offsets) - 1, states.shape[1])
+    for run in packed.runs:
         grid = states[run.row : run.end].view(run.count, run.length, -1)
         pooled[run.first : run.first + run.count] = grid.mean(1)
     return pooled

@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name everybody knows it by
 from torch import Tensor
 
-__all__ = ["Activation", "Linear", "Norm", "padded_rows", "prepack", "prepack_supported"]
+__all__ = ["ACTIVATIONS", "Activation", "Linear", "Norm", "activate", "padded_rows", "prepack", "prepack_supported"]
 
-Activation = Literal["gelu", "gelu_new", "relu"]
+Activation = Literal["gelu", "gelu_new", "relu", "silu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,25 @@ _FORMS = MappingProxyType(
         "gelu": _Form("gelu", "none", F.gelu),
         "gelu_new": _Form("gelu", "tanh", lambda x: F.gelu(x, approximate="tanh")),
         "relu": _Form("relu", "", F.relu),
+        "silu": _Form("swish", "", F.silu),
     }
 )
+
+ACTIVATIONS: tuple[Activation, ...] = ("gelu", "gelu_new", "relu", "silu")
+"""Every activation that is computed here, by the name transformers gives it."""
+
+
+def activate(x: Tensor, activation: Activation) -> Tensor:
+    """The activation of that name, as torch computes it."""
+    return _FORMS[activation].plain(x)
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A weight ``[out, in]``, in oneDNN's blocked layout where ``prepacked``, and its bias ``[out]``."""
+    """A weight ``[out, in]``, in oneDNN's blocked layout where ``prepacked``, and its bias ``[out]`` if it has one."""
 
     weight: Tensor
-    bias: Tensor
+    bias: Tensor | None
     prepacked: bool
 
     def apply(self, x: Tensor) -> Tensor:
@@ -75,7 +84,7 @@ class Norm:
     """Layer normalisation over the last dimension."""
 
     weight: Tensor
-    bias: Tensor
+    bias: Tensor | None
     eps: float
 
     def apply(self, x: Tensor) -> Tensor:
@@ -84,12 +93,13 @@ class Norm:
 
 
 def padded_rows(tokens: int) -> int:
-    """``tokens`` rounded up to one of a few row counts: at most an eighth, or seven rows, more.
+    """``tokens`` rounded up to one of a few row counts: at most an eighth, or seven rows, more; beyond 1,024 a sixteenth.
 
     oneDNN compiles and keeps about a megabyte of kernels for every weight shape and row count it meets, so that
     free row counts would cost a server a gigabyte, and nearly every batch a compilation.
     """
-    step = min(64, max(8, 1 << max(0, (tokens - 1).bit_length() - 4)))
+    bits = (tokens - 1).bit_length()
+    step = min(64, max(8, 1 << max(0, bits - 4))) if tokens <= 1024 else 1 << (bits - 5)
     return -(-tokens // step) * step
 
 
@@ -111,12 +121,9 @@ def prepack_supported(dtype: torch.dtype) -> bool:
         pairs = [
             (packed.apply(x), plain.apply(x)),
             (packed.apply_residual(x, x[:, :8]), plain.apply_residual(x, x[:, :8])),
-            *((packed.apply_activation(x, name), plain.apply_activation(x, name)) for name in _ACTIVATIONS),
+            *((packed.apply_activation(x, name), plain.apply_activation(x, name)) for name in ACTIVATIONS),
         ]
     except (AttributeError, RuntimeError, TypeError):
         return False
     tolerance = 1e-5 if dtype == torch.float32 else 0.05
     return all(torch.allclose(ours, theirs, rtol=tolerance, atol=tolerance) for ours, theirs in pairs)
-
-
-_ACTIVATIONS: tuple[Activation, ...] = ("gelu", "gelu_new", "relu")

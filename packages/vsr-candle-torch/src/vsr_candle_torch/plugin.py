@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from vsr_core.contract import BackendDescriptor, hookimpl
+from vsr_core.contract import BackendDescriptor, FamilyDescriptor, hookimpl
 
-__all__ = ["vsr_backends"]
+from .families import CONTRIBUTED
+
+__all__ = ["vsr_backends", "vsr_model_families"]
 
 
 @hookimpl
@@ -15,6 +17,12 @@ def vsr_backends() -> list[BackendDescriptor]:
             name="torch",
             contract="1.0",
             factory="vsr_candle_torch.adapter:TorchBackend",
-            summary="Encoders on torch: BERT and MiniLM from safetensors, packed and batched",
+            summary="Encoders on torch: embed, classify, tag and rerank from safetensors, packed and batched",
         )
     ]
+
+
+@hookimpl
+def vsr_model_families() -> list[FamilyDescriptor]:
+    """The encoder families the core does not know, run by transformers' code."""
+    return list(CONTRIBUTED)

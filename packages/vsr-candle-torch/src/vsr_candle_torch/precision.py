@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from vsr_core.contract import Choice, FloatArray, Preference
+from vsr_core.contract import Activation, Choice, FloatArray, Preference
 from vsr_core.errors import LoadError
+from vsr_core.local import activate
 
-__all__ = ["MIN_COSINE", "PROBE_TEXTS", "Precision", "choose", "native_bfloat16"]
+__all__ = [
+    "MAX_SHIFT",
+    "MIN_COSINE",
+    "PROBE_TEXTS",
+    "Comparison",
+    "Precision",
+    "choose",
+    "cosines",
+    "native_bfloat16",
+    "probability_shifts",
+]
+
+DoubleArray = npt.NDArray[np.float64]
 
 MIN_COSINE = 0.999
 """The least cosine to the fp32 vector, over the probe texts, at which ``auto`` computes in bf16."""
+
+MAX_SHIFT = 0.01
+"""The largest change of a probability against fp32, over the probe texts, at which ``auto`` computes in bf16."""
 
 PROBE_TEXTS = (
     "yes",
@@ -32,6 +50,30 @@ PROBE_TEXTS = (
 _NAMES = {"fp32": torch.float32, "float32": torch.float32, "bf16": torch.bfloat16, "bfloat16": torch.bfloat16}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How far bf16 is from fp32: the least cosine of vectors, or the largest change of a probability."""
+
+    kind: Literal["cosine", "probability"]
+    worst: float
+
+    @property
+    def bound(self) -> float:
+        """The worst that will do."""
+        return MIN_COSINE if self.kind == "cosine" else MAX_SHIFT
+
+    @property
+    def good(self) -> bool:
+        """Whether bf16 will do."""
+        return self.worst >= MIN_COSINE if self.kind == "cosine" else self.worst <= MAX_SHIFT
+
+    @property
+    def said(self) -> str:
+        """The finding in words."""
+        what = "the least cosine to fp32" if self.kind == "cosine" else "the largest change of a probability"
+        return f"{what} on {len(PROBE_TEXTS)} probe texts is {self.worst:.5f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Precision:
     """A dtype, and how it came to be chosen."""
@@ -46,13 +88,10 @@ def native_bfloat16() -> bool:
     return flags[0] not in ("DEFAULT", "NO AVX") and bool(flags[1] or torch.cpu._is_amx_tile_supported())
 
 
-def choose(
-    preference: Preference, *, backend_id: str, compare: Callable[[], tuple[FloatArray, FloatArray]]
-) -> Precision:
+def choose(preference: Preference, *, backend_id: str, compare: Callable[[], Comparison]) -> Precision:
     """Decide on a dtype.
 
-    :param compare: gives the vectors of :data:`PROBE_TEXTS` in fp32 and in bf16, each ``[n, d]``; called only where
-        the decision needs it.
+    :param compare: how far bf16 is from fp32 on :data:`PROBE_TEXTS`; called only where the decision needs it.
     :raises LoadError: a required precision that is not to be had.
     """
     asked = str(preference)
@@ -73,22 +112,43 @@ def choose(
     return Precision(dtype, Choice(requested=asked, actual=str(dtype).removeprefix("torch.")))
 
 
-def _auto(asked: str, compare: Callable[[], tuple[FloatArray, FloatArray]]) -> Precision:
+def _auto(asked: str, compare: Callable[[], Comparison]) -> Precision:
     if not native_bfloat16():
         return Precision(torch.float32, Choice(requested=asked, actual="float32", reason="this CPU has no native bf16"))
-    worst = float(np.min(_cosines(*compare())))
-    if worst >= MIN_COSINE:
-        reason = f"native bf16, and the least cosine to fp32 on {len(PROBE_TEXTS)} probe texts is {worst:.5f}"
+    found = compare()
+    if found.good:
+        reason = f"native bf16, and {found.said}"
         return Precision(torch.bfloat16, Choice(requested=asked, actual="bfloat16", reason=reason))
-    reason = f"in bf16 the least cosine to fp32 on {len(PROBE_TEXTS)} probe texts is {worst:.5f}, below {MIN_COSINE}"
+    reason = f"in bf16 {found.said}, and the bound is {found.bound}"
     return Precision(torch.float32, Choice(requested=asked, actual="float32", reason=reason))
 
 
-def _cosines(ours: FloatArray, theirs: FloatArray) -> Sequence[float]:
-    """Row by row; a row that is not finite, or zero on one side, counts as 0."""
+def cosines(ours: FloatArray, theirs: FloatArray) -> Sequence[float]:
+    """Row by row of ``[n, d]``; a row that is not finite, or zero on one side, counts as 0."""
     one, two = ours.astype(np.float64), theirs.astype(np.float64)
     norms = np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1)
     dots = (one * two).sum(axis=1)
     good = np.isfinite(dots) & np.isfinite(norms) & (norms > 0)
     values: list[float] = np.where(good, dots / np.where(good, norms, 1.0), 0.0).tolist()
     return values
+
+
+def probability_shifts(
+    full: Sequence[FloatArray], half: Sequence[FloatArray], *, activation: Activation
+) -> Sequence[float]:
+    """For each text the largest change of a probability, or of a raw score by its size; 1.0 where it is not finite.
+
+    :param full: logits of each text, ``[labels]`` or ``[tokens, labels]``; :param half: likewise.
+    """
+    return [
+        _shift(one.astype(np.float64), other.astype(np.float64), activation)
+        for one, other in zip(full, half, strict=True)
+    ]
+
+
+def _shift(one: DoubleArray, other: DoubleArray, activation: Activation) -> float:
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return 1.0
+    if activation == "none":
+        return float(np.max(np.abs(one - other) / np.maximum(1.0, np.abs(one))))
+    return float(np.max(np.abs(activate(one, activation) - activate(other, activation))))

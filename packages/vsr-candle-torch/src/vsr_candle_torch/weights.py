@@ -35,13 +35,15 @@ def read_tensors(folder: Path, files: Sequence[str]) -> dict[str, Tensor]:
 class StrictTensors:
     """Hands out the tensors of one checkpoint by name, and tells what nobody asked for.
 
+    :attr:`where` is how messages call the checkpoint.
+
     :param prefixes: what names may begin with, besides nothing; the first under which ``probe`` is found holds.
     :param probe: the name of a tensor that every checkpoint of the family has.
     """
 
     def __init__(self, tensors: Mapping[str, Tensor], *, where: str, prefixes: Sequence[str], probe: str) -> None:
         self._tensors = tensors
-        self._where = where
+        self.where = where
         self._taken: set[str] = set()
         found = [prefix for prefix in ("", *prefixes) if prefix + probe in tensors]
         if not found:
@@ -53,18 +55,34 @@ class StrictTensors:
 
         :raises CheckpointError: it is missing, has another shape, is not of a float dtype, or is not finite.
         """
-        key = self._prefix + name
+        return self._take(self._prefix + name, shape)
+
+    def take_head(self, name: str, shape: tuple[int | None, ...]) -> Tensor:
+        """As :meth:`take`, for a tensor of the head, which stands beside the family's and has no prefix.
+
+        :param shape: None stands for any size.
+        """
+        return self._take(name, shape)
+
+    def has(self, name: str) -> bool:
+        """Whether the family has a tensor of this name, without a prefix, in these weights."""
+        return self._prefix + name in self._tensors
+
+    def _take(self, key: str, shape: tuple[int | None, ...]) -> Tensor:
         tensor = self._tensors.get(key)
         if tensor is None:
-            raise CheckpointError(f"{self._where}: the tensor {key!r} is missing")
-        if tuple(tensor.shape) != shape:
+            raise CheckpointError(f"{self.where}: the tensor {key!r} is missing")
+        if len(shape) != tensor.ndim or any(
+            want not in (None, found) for want, found in zip(shape, tensor.shape, strict=True)
+        ):
+            said = ", ".join("any" if size is None else str(size) for size in shape)
             raise CheckpointError(
-                f"{self._where}: the tensor {key!r} has shape {list(tensor.shape)}, the configuration says {list(shape)}"
+                f"{self.where}: the tensor {key!r} has shape {list(tensor.shape)}, the configuration says [{said}]"
             )
         if not tensor.is_floating_point():
-            raise CheckpointError(f"{self._where}: the tensor {key!r} is of dtype {tensor.dtype}, not of a float dtype")
+            raise CheckpointError(f"{self.where}: the tensor {key!r} is of dtype {tensor.dtype}, not of a float dtype")
         if not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"{self._where}: the tensor {key!r} holds NaN or infinity")
+            raise CheckpointError(f"{self.where}: the tensor {key!r} holds NaN or infinity")
         self._taken.add(key)
         return tensor
 
@@ -80,4 +98,4 @@ class StrictTensors:
         )
         if left:
             shown = ", ".join(map(repr, left[:3])) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
-            raise CheckpointError(f"{self._where}: the weights hold tensors this family does not have: {shown}")
+            raise CheckpointError(f"{self.where}: the weights hold tensors this family does not have: {shown}")
