@@ -55,14 +55,25 @@ def test_an_entry_point_names_the_plugin_module_of_its_own_package(member):
     "member", [each for each in MEMBERS if each.name != "vsr-core"], ids=lambda member: member.name
 )
 def test_a_plugin_module_imports_the_contract_and_the_standard_library_only(member):
-    source = (member / "src" / member.name.replace("-", "_") / "plugin.py").read_text(encoding="utf-8")
+    package = member / "src" / member.name.replace("-", "_")
+    imported = _imports(package / "plugin.py")
+    for beside in [name for name in imported if name.startswith(".")]:
+        imported |= _imports((package / beside.lstrip(".")).with_suffix(".py"))
+        imported.discard(beside)
+    assert {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names} <= {
+        "vsr_core.contract",
+        "vsr_core.taxonomy",
+    }
+
+
+def _imports(source):
     imported = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imported.add("." * node.level + (node.module or ""))
-    assert {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names} == {"vsr_core.contract"}
+    return imported
 
 
 def test_everything_that_is_installed_is_an_active_plugin():

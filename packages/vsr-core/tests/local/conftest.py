@@ -28,6 +28,7 @@ from vsr_core.local import (
     RowWant,
     Ticket,
     WantHidden,
+    WantLogits,
     WantPooled,
     WorkItem,
     build_encoder,
@@ -48,6 +49,8 @@ HIDDEN, LAYERS = 8, 3
 class ToyEngine:
     """Looks tokens up, mixes positions within each sequence, and can be slow, held back, poisoned or not finite.
 
+    Its head of ``labels`` outputs reads the first token, or with ``token_head`` every one.
+
     The token ``poison`` raises ``failure``, the token ``nan`` gives NaN, ``gate`` holds every batch until it is set.
     """
 
@@ -57,6 +60,8 @@ class ToyEngine:
     failure: BaseException = field(default_factory=lambda: RuntimeError("the toy broke"))
     gate: threading.Event = field(default_factory=threading.Event)
     vocabulary: int = len(VOCABULARY)
+    labels: int = 3
+    token_head: bool = False
     batches: list[RaggedBatch] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
@@ -67,6 +72,8 @@ class ToyEngine:
         rng = np.random.default_rng(7)
         self.table = rng.normal(size=(self.vocabulary, HIDDEN)).astype(np.float32)
         self.mixers = rng.normal(size=(LAYERS, HIDDEN, HIDDEN)).astype(np.float32)
+        self.second = rng.normal(size=HIDDEN).astype(np.float32)
+        self.head = rng.normal(size=(HIDDEN, self.labels)).astype(np.float32)
         self.lock = threading.Lock()
 
     def run(self, batch: RaggedBatch) -> EngineOutput:
@@ -87,7 +94,7 @@ class ToyEngine:
     def answer(self, batch, row):
         start, end = batch.offsets[row.sequence : row.sequence + 2]
         ids = batch.ids[start:end]
-        hidden = self.table[ids]
+        hidden = self.table[ids] + np.float32(batch.type_ids[start:end, None]) * self.second
         for mixer in self.mixers[: LAYERS if row.layer is None else row.layer]:
             places = np.arange(len(ids), dtype=np.float32)[:, None] * np.float32(0.01)
             hidden = np.tanh((hidden + hidden.mean(axis=0)) @ mixer + places)
@@ -95,6 +102,8 @@ class ToyEngine:
             hidden = hidden * np.float32("nan")
         if isinstance(row.want, WantHidden):
             return hidden
+        if isinstance(row.want, WantLogits):
+            return (hidden if self.token_head else hidden[0]) @ self.head
         assert isinstance(row.want, WantPooled)
         assert self.reduces.issuperset(row.want.spec.modes)
         return pool(hidden, row.want.spec, prompt_tokens=int(batch.prompt_tokens[row.sequence]))

@@ -14,7 +14,7 @@ from vsr_core.errors import (
     InvalidInputError,
     OverloadedError,
 )
-from vsr_core.local import ComputeThreads, RowWant, WantHidden, WorkItem
+from vsr_core.local import ComputeThreads, RowWant, WantHidden, WorkingMemory, WorkItem
 
 
 class TestResults:
@@ -101,15 +101,15 @@ class TestBatches:
 
     def test_batches_stay_within_the_memory_limit(self, toy, batcher, item):
         engine = toy()
-        each = batcher(engine, memory_limit=8 * 4 * 8)  # eight tokens
+        each = batcher(engine, memory=WorkingMemory(8 * 4 * 8))  # eight tokens
         each.submit([item(5, 6, 7, number) for number in range(5, 15)]).result(10)
         assert max(len(batch.lengths) for batch in engine.batches) == 2
 
     def test_a_text_that_cannot_fit_into_memory_is_refused(self, toy, batcher, item, idle):
-        each = batcher(toy(), memory_limit=8 * 4 * 8)
-        with pytest.raises(InputTooLongError, match="288 bytes") as caught:
-            each.submit([item(*range(9))])
-        assert caught.value.unit == "bytes"
+        each = batcher(toy(), memory=WorkingMemory(8 * 4 * 8))
+        with pytest.raises(InputTooLongError, match=r"a sequence of 9 tokens .* 8 tokens would fit") as caught:
+            each.submit([item(5), item(*range(9))])
+        assert (caught.value.limit, caught.value.actual, caught.value.unit) == (8, 9, "tokens")
         assert idle(each)
 
     def test_a_later_short_text_does_not_starve_an_older_long_one(self, toy, batcher, item, hold):

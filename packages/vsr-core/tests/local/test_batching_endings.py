@@ -16,7 +16,7 @@ from vsr_core.errors import (
     InferenceError,
     NotReadyError,
 )
-from vsr_core.local import ComputeThreads
+from vsr_core.local import ComputeThreads, WorkingMemory
 
 
 class TestDeadlines:
@@ -208,7 +208,7 @@ class TestFailures:
 
     def test_a_plan_that_fails_is_answered_and_keeps_batches_small(self, toy, batcher, item):
         engine = toy()
-        each = batcher(engine, memory_limit=10_000)
+        each = batcher(engine, memory=WorkingMemory(10_000))
 
         def plan(shape):
             if shape.sequences > 1 or shape.longest == 7:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from vsr_core.contract import PoolingSpec
-from vsr_core.local import compatibility_key, space_of
+from vsr_core.local import compatibility_key, label_key, space_of
 
 
 def test_the_key_is_stable_and_short(spec):
@@ -43,3 +43,12 @@ def test_a_shallower_exit_and_fewer_dimensions_are_spaces_of_their_own(spec):
     assert space_of("emb-1", spec, dimensions=8, layer=None) == "emb-1"
     assert space_of("emb-1", spec, dimensions=4, layer=1) == "emb-1-l1-d4"
     assert space_of(None, spec, dimensions=4, layer=1) is None
+
+
+def test_labels_have_one_key_in_whatever_order_and_none_without_names():
+    key = label_key(("safe", "unsafe"))
+    assert key == label_key(["unsafe", "safe"])
+    assert key.startswith("lab-")
+    assert len(key) == 28
+    assert label_key(("safe, unsafe",)) != key
+    assert label_key(()) is label_key(None) is None

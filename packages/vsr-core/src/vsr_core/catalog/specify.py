@@ -238,7 +238,8 @@ class _Merge:
         if stated is not None and found is None and rows not in (None, len(stated)):
             self.problems.append(f"labels: the entry names {len(stated)}, the model has {rows}")
         labels = self._agree("labels", stated, found, _listed)
-        unknown = [name for name in self.entry.positive_labels if labels is not None and name not in labels]
+        known = {*(labels or ()), *(name[2:] for name in labels or () if name[1:2] == "-")}  # B-PER is known as PER too
+        unknown = [name for name in self.entry.positive_labels if labels is not None and name not in known]
         if unknown:
             self.problems.append(f"positive_labels: {_listed(unknown)} are none of the model's labels")
         return labels

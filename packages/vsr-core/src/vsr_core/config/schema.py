@@ -125,7 +125,8 @@ class CatalogSettings(Strict):
         names = self.labels if isinstance(self.labels, tuple) else ()
         if len(set(names)) != len(names):
             raise _contradiction("'labels' names a label twice")
-        unknown = [label for label in self.positive_labels if names and label not in names]
+        known = {*names, *(name[2:] for name in names if name[1:2] == "-")}  # B-PER is also known as PER
+        unknown = [label for label in self.positive_labels if names and label not in known]
         if unknown:
             raise _contradiction(f"'positive_labels' has {unknown[0]!r}, which 'labels' has not")
         return self

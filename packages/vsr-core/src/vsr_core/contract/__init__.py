@@ -63,6 +63,7 @@ from .requests import (
     TaskRef,
     TokenClassificationRequest,
     Truncation,
+    check_pairs,
     check_texts,
 )
 from .responses import (
@@ -204,6 +205,7 @@ __all__ = [
     "Verdict",
     "check_backend_name",
     "check_name",
+    "check_pairs",
     "check_texts",
     "hookimpl",
 ]

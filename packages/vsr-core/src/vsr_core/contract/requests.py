@@ -43,6 +43,7 @@ __all__ = [
     "TaskRef",
     "TokenClassificationRequest",
     "Truncation",
+    "check_pairs",
     "check_texts",
 ]
 
@@ -251,6 +252,29 @@ def check_texts(texts: object, param: str = "texts") -> tuple[str, ...]:
         if not text.isascii():
             _check_encodable(text, where)
     return tuple(texts)
+
+
+def check_pairs(pairs: object, param: str = "pairs") -> tuple[tuple[str, str], ...]:
+    """Return ``pairs`` as a tuple of pairs of texts; one (first, second) tuple of strings counts as one pair.
+
+    :raises InvalidInputError: not a list of pairs of strings, an empty list, or a lone surrogate; ``param`` names the
+        item.
+    """
+    if isinstance(pairs, tuple) and len(pairs) == 2 and all(isinstance(text, str) for text in pairs):
+        pairs = (pairs,)
+    if not isinstance(pairs, list | tuple):
+        raise InvalidInputError(f"{param} must be a list of pairs of strings, not {type(pairs).__name__}", param=param)
+    if not pairs:
+        raise InvalidInputError(f"{param} is empty: at least one pair is needed", param=param)
+    return tuple(_check_pair(pair, f"{param}[{index}]") for index, pair in enumerate(pairs))
+
+
+def _check_pair(pair: object, where: str) -> tuple[str, str]:
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        found = f"{len(pair)} items" if isinstance(pair, list | tuple) else type(pair).__name__
+        raise InvalidInputError(f"{where} must be a pair (first, second) of strings, not {found}", param=where)
+    first, second = check_texts(list(pair), where)
+    return first, second
 
 
 def _check_encodable(text: str, where: str) -> None:

@@ -44,11 +44,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputReport:
-    """What became of one input: how many tokens were read, of how many, and whether any were cut."""
+    """What became of one input: how many tokens were read, of how many, and whether any were cut.
+
+    ``cut`` names the texts of a pair that lost tokens. ``windows`` is how many overlapping windows a long text was
+    read in, None where it was read at once.
+    """
 
     tokens: int | None = None
     total_tokens: int | None = None
     truncated: bool | None = None
+    cut: tuple[Literal["first", "second"], ...] = ()
+    windows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

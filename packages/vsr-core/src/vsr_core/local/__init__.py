@@ -5,6 +5,7 @@ from __future__ import annotations
 from .base import BaseIdentity, EncoderBase
 from .batching import Batcher
 from .build import build_encoder
+from .classification import PairClassificationTask, PreparedClassification, SequenceClassificationTask
 from .dense import DenseModule, apply_dense, load_dense
 from .embedding import EmbeddingTask, PreparedEmbedding
 from .engine import (
@@ -20,14 +21,25 @@ from .engine import (
     WantLogits,
     WantPooled,
 )
+from .envelopes import build_envelope
+from .finite import check_finite, withheld
 from .handle import EncoderHandle, EncoderTask, PreparedRequest
+from .layers import default_layer, effective_layer, engine_layer
+from .memory import WorkingMemory
+from .pairs import EncodedPair, PairNames, WindowedPair, encode_pair_windows, encode_pairs
 from .pooling import l2_normalize, non_finite_rows, pool, pooled_width, truncate_dimensions
+from .reranking import PreparedReranking, RerankingTask
+from .schemes import read_scheme
+from .scoring import Scorer, activate, check_calibration
 from .selection import choose
-from .space import compatibility_key, space_of
+from .space import compatibility_key, label_key, space_of
+from .spans import find_spans
+from .tagging import PreparedTagging, TokenClassificationTask
 from .threads import ComputeThreads
 from .throughput import BatcherStats
 from .tickets import ItemResult, RowWant, Ticket, WorkItem
 from .tokenize import EncodedText, TextTokenizer, character_cap
+from .windows import WindowedText, encode_windows
 
 __all__ = [
     "BaseIdentity",
@@ -38,6 +50,7 @@ __all__ = [
     "ComputeThreads",
     "DenseModule",
     "EmbeddingTask",
+    "EncodedPair",
     "EncodedText",
     "EncoderBase",
     "EncoderEngine",
@@ -46,28 +59,54 @@ __all__ = [
     "EngineOutput",
     "IntArray",
     "ItemResult",
+    "PairClassificationTask",
+    "PairNames",
+    "PreparedClassification",
     "PreparedEmbedding",
     "PreparedRequest",
+    "PreparedReranking",
+    "PreparedTagging",
     "RaggedBatch",
     "Reduction",
+    "RerankingTask",
     "RowWant",
+    "Scorer",
+    "SequenceClassificationTask",
     "TextTokenizer",
     "Ticket",
+    "TokenClassificationTask",
     "Want",
     "WantHidden",
     "WantLogits",
     "WantPooled",
+    "WindowedPair",
+    "WindowedText",
     "WorkItem",
+    "WorkingMemory",
+    "activate",
     "apply_dense",
     "build_encoder",
+    "build_envelope",
     "character_cap",
+    "check_calibration",
+    "check_finite",
     "choose",
     "compatibility_key",
+    "default_layer",
+    "effective_layer",
+    "encode_pair_windows",
+    "encode_pairs",
+    "encode_windows",
+    "engine_layer",
+    "find_spans",
     "l2_normalize",
+    "label_key",
     "load_dense",
     "non_finite_rows",
     "pool",
     "pooled_width",
+    "read_scheme",
     "space_of",
     "truncate_dimensions",
+    "withheld",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..contract import BatchingHints
 from ..errors import InferenceError, InputTooLongError, InvalidInputError
 from .engine import BatchShape, EncoderEngine
+from .memory import WorkingMemory
 from .tickets import describe
 
 __all__ = ["check_memory", "check_size"]
@@ -33,23 +34,49 @@ def check_size(lengths: Sequence[int], hints: BatchingHints, *, name: str) -> No
             )
 
 
-def check_memory(longest: int, limit: int | None, *, engine: EncoderEngine, name: str) -> None:
-    """Refuse a sequence that the engine could not run even by itself.
+def check_memory(lengths: Sequence[int], memory: WorkingMemory | None, *, engine: EncoderEngine, name: str) -> None:
+    """Refuse a request with a sequence that the engine could not run even by itself.
 
+    :param lengths: tokens of each item.
     :raises InferenceError: the engine's plan failed.
-    :raises InputTooLongError: it needs more than ``limit`` bytes by the engine's plan.
+    :raises InputTooLongError: it needs more memory than there is by the engine's plan; ``limit`` is how many tokens
+        would fit.
     """
-    if limit is None:
+    if memory is None:
         return
+    longest = max(lengths)
     try:
-        needed = engine.plan_bytes(BatchShape(1, longest, longest))
+        needed = _needed(engine, longest)
+        if memory.allows(needed, batches=engine.concurrency):
+            return
+        bound = memory.bound(batches=engine.concurrency)
+        fitting = _fitting(engine, bound, longest)
     except Exception as error:
         raise InferenceError(f"{name} failed while planning a batch: {describe(error)}", backend_id=name) from error
-    if needed > limit:
-        raise InputTooLongError(
-            f"a text of {longest} tokens needs {needed} bytes of working memory on {name}, where {limit} may be used",
-            limit=limit,
-            actual=needed,
-            unit="bytes",
-            param="texts",
-        )
+    raise InputTooLongError(
+        f"for a sequence of {longest} tokens {name} would need {_mebibytes(needed)} of working memory where"
+        f" {_mebibytes(bound)} may be used: {fitting} tokens would fit",
+        limit=fitting,
+        actual=longest,
+        unit="tokens",
+    )
+
+
+def _needed(engine: EncoderEngine, tokens: int) -> int:
+    return engine.plan_bytes(BatchShape(1, tokens, tokens))
+
+
+def _fitting(engine: EncoderEngine, bound: int, too_many: int) -> int:
+    """The most tokens of one sequence whose plan is within the bound."""
+    low, high = 0, too_many
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _needed(engine, middle) <= bound:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / (1 << 20):,.0f} MiB"

@@ -11,6 +11,7 @@ from ..contract import BatchingHints
 from ..errors import InferenceError, NotReadyError, OverloadedError
 from .admission import check_memory, check_size
 from .engine import BatchShape, EncoderEngine
+from .memory import WorkingMemory
 from .ragged import assemble, distribute, shape_of
 from .reducing import PoolingEngine
 from .threads import ComputeThreads
@@ -34,7 +35,7 @@ class Batcher:
     :param engine: run from ``engine.concurrency`` worker threads; closing it is its owner's part.
     :param name: the backend id that errors and threads carry.
     :param threads: the compute threads the engine may use; None leaves that to the engine.
-    :param memory_limit: bytes a batch may need by the engine's own plan; None is no limit.
+    :param memory: what a batch may take by the engine's own plan; None is no limit.
     """
 
     def __init__(
@@ -44,20 +45,20 @@ class Batcher:
         *,
         name: str,
         threads: ComputeThreads | None = None,
-        memory_limit: int | None = None,
+        memory: WorkingMemory | None = None,
     ) -> None:
         self._engine = PoolingEngine(engine)
         self._hints = hints or BatchingHints()
         self._name = name
         self._threads = threads
-        self._memory_limit = memory_limit
+        self._memory = memory
         self._concurrency = max(1, engine.concurrency)
         self._lock = threading.Lock()
         self._lead = threading.Condition(self._lock)
         self._rest = threading.Condition(self._lock)
         self._lead_free = True
         self._quiet = threading.Condition(self._lock)
-        self._queue = WorkQueue(self._hints, fits=None if memory_limit is None else self._fits_memory)
+        self._queue = WorkQueue(self._hints, fits=None if memory is None else self._fits_memory)
         self._throughput = Throughput(self._concurrency)
         self._running: dict[int, tuple[int, float]] = {}
         self._taken: dict[int, list[Entry]] = {worker: [] for worker in range(self._concurrency)}
@@ -83,7 +84,7 @@ class Batcher:
         tokens = sum(lengths)
         if lengths:
             check_size(lengths, self._hints, name=self._name)
-            check_memory(max(lengths), self._memory_limit, engine=self._engine, name=self._name)
+            check_memory(lengths, self._memory, engine=self._engine, name=self._name)
         with self._lock:
             if self._refusal is not None:
                 raise self._not_ready()
@@ -147,7 +148,8 @@ class Batcher:
 
     def _fits_memory(self, shape: BatchShape) -> bool:
         try:
-            return self._memory_limit is None or self._engine.plan_bytes(shape) <= self._memory_limit
+            needed = self._engine.plan_bytes(shape)
+            return self._memory is None or self._memory.allows(needed, batches=self._concurrency)
         except Exception:  # noqa: BLE001 - foreign code; a batch that cannot be planned does not grow
             return False
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ..contract import Choice, FeatureState, LoadRequest, ModelInfo
-from ..errors import CapabilityError, CheckpointError
-from ..taxonomy import Capability, Feature
+from ..contract import Choice, FeatureState, LoadRequest
+from ..errors import CheckpointError
 from .base import BaseIdentity, EncoderBase
 from .batching import Batcher
-from .dense import load_dense
-from .embedding import EmbeddingTask
+from .describing import describe_model
 from .engine import EncoderEngine
 from .handle import EncoderHandle
+from .memory import WorkingMemory
+from .tasks import build_tasks
 from .threads import ComputeThreads
 from .tokenize import TextTokenizer
 
@@ -29,7 +29,7 @@ def build_encoder(
     provider: Choice | None = None,
     vocab_size: int | None = None,
     memory_bytes: int | None = None,
-    memory_limit: int | None = None,
+    memory: WorkingMemory | None = None,
     threads: ComputeThreads | None = None,
     features: Sequence[FeatureState] = (),
     load_seconds: float | None = None,
@@ -38,10 +38,11 @@ def build_encoder(
 
     :param dtype: what is computed in; ``actual`` in numpy's names (``float32``, ``bfloat16``).
     :param vocab_size: rows of the token embedding, to refuse a tokenizer of another model.
-    :param memory_bytes: what the weights take; ``memory_limit`` is what one batch may need beside them.
+    :param memory_bytes: what the weights take; ``memory`` says what batches may take beside them.
     :param threads: the process's compute threads, shared by all engines of the backend.
     :param features: what the engine says of features; they replace what the pipeline would say.
-    :raises CheckpointError: tokenizer, pooling or dense modules are missing, damaged or contradictory.
+    :raises CheckpointError: what a task needs, such as tokenizer, pooling, labels or dense modules, is missing, damaged
+        or contradictory.
     :raises CapabilityError: the model is for nothing that an encoder pipeline does.
     """
     identity = BaseIdentity(
@@ -55,7 +56,7 @@ def build_encoder(
         features=tuple(features),
     )
     try:
-        base = _build_base(request, engine, identity, vocab_size=vocab_size, memory_limit=memory_limit, threads=threads)
+        base = _build_base(request, engine, identity, vocab_size=vocab_size, memory=memory, threads=threads)
     except BaseException:
         engine.close()
         raise
@@ -73,7 +74,7 @@ def _build_base(
     identity: BaseIdentity,
     *,
     vocab_size: int | None,
-    memory_limit: int | None,
+    memory: WorkingMemory | None,
     threads: ComputeThreads | None,
 ) -> EncoderBase:
     spec, name = request.spec, str(request.backend_id)
@@ -85,80 +86,10 @@ def _build_base(
         raise CheckpointError(
             f"{name}: max_tokens={spec.max_tokens} leaves no room beside {tokenizer.special_tokens} special tokens"
         )
-    batcher = Batcher(engine, request.batching, name=name, threads=threads, memory_limit=memory_limit)
+    batcher = Batcher(engine, request.batching, name=name, threads=threads, memory=memory)
     return EncoderBase(engine, tokenizer, batcher=batcher, spec=spec, max_tokens=spec.max_tokens, identity=identity)
 
 
 def _build_handle(request: LoadRequest, base: EncoderBase) -> EncoderHandle:
-    if Capability.EMBEDDING not in request.spec.capabilities:
-        named = ", ".join(request.spec.capabilities) or "nothing"
-        raise CapabilityError(
-            f"{request.backend_id} is a model for {named}, which this backend does not serve",
-            backend_id=str(request.backend_id),
-            reason="no task of the encoder pipeline",
-        )
-    folder = request.path if request.path.is_dir() else request.path.parent
-    task = EmbeddingTask(
-        base,
-        backend_id=request.backend_id,
-        dense=load_dense(folder, request.spec.dense),
-        dimensions=request.dimensions,
-        layer=request.layer,
-    )
-    return EncoderHandle(base, [task], info=_describe(request, base, task))
-
-
-def _describe(request: LoadRequest, base: EncoderBase, task: EmbeddingTask) -> ModelInfo:
-    spec, entry, identity = task.spec, request.entry, base.identity
-    return ModelInfo(
-        backend_id=request.backend_id,
-        capabilities=(task.capability,),
-        family=spec.family,
-        architecture=spec.architecture,
-        artifact=spec.artifact,
-        modality=spec.modality,
-        native_dimensions=spec.native_dimensions,
-        dimensions=spec.dimensions,
-        default_dimensions=task.default_dimensions,
-        native_layers=spec.layers,
-        exit_layers=spec.exit_layers or (() if spec.layers is None else (spec.layers,)),
-        default_layer=task.default_layer,
-        advertised_max_tokens=spec.advertised_max_tokens,
-        max_tokens=base.max_tokens,
-        device=identity.device,
-        provider=identity.provider,
-        dtype=identity.dtype,
-        stored_dtype=spec.stored_dtype,
-        revision=spec.revision,
-        content_hash=spec.content_hash,
-        compatibility_key=task.key,
-        features=_features(task, identity),
-        state="ready",
-        load_seconds=identity.load_seconds,
-        loaded_at=identity.loaded_at,
-        memory_bytes=identity.memory_bytes,
-        source=entry.source,
-        contributed_by=entry.contributed_by,
-        metadata=entry.metadata,
-    )
-
-
-def _features(task: EmbeddingTask, identity: BaseIdentity) -> tuple[FeatureState, ...]:
-    narrower, shallower = len(task.spec.dimensions) > 1, len(task.spec.exit_layers) > 1
-    states = [
-        FeatureState(feature=Feature.BATCHING, supported=True),
-        FeatureState(
-            feature=Feature.DIMENSIONS,
-            supported=narrower,
-            reason=None if narrower else "the model states no dimensions beside its native ones",
-        ),
-        FeatureState(
-            feature=Feature.LAYER_EXIT,
-            supported=shallower,
-            reason=None if shallower else "the model states no layers to leave at",
-        ),
-        FeatureState(feature=Feature.UNLOAD, supported=True),
-        FeatureState(feature=Feature.STREAMING, supported=False, reason="an encoder answers all at once"),
-    ]
-    found = {state.feature: state for state in (*states, *identity.features)}
-    return tuple(sorted(found.values(), key=lambda state: state.feature.code))
+    tasks = build_tasks(request, base)
+    return EncoderHandle(base, tasks, info=describe_model(request, base, tasks))

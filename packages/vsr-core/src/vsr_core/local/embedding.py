@@ -18,14 +18,16 @@ from ..contract import (
     InputReport,
     ModelSpec,
     PoolingSpec,
-    Usage,
     check_texts,
 )
-from ..errors import CheckpointError, InferenceError, InvalidInputError, NonFiniteOutputError
+from ..errors import CheckpointError, InferenceError, InvalidInputError
 from ..taxonomy import Capability
 from .base import EncoderBase
 from .dense import DenseModule, apply_dense
 from .engine import WantPooled
+from .envelopes import build_envelope
+from .finite import withheld
+from .layers import default_layer, effective_layer, engine_layer
 from .pooling import l2_normalize, non_finite_rows, pooled_width, truncate_dimensions
 from .space import compatibility_key, space_of
 from .tickets import ItemResult, RowWant, WorkItem
@@ -71,9 +73,9 @@ class EmbeddingTask:
         self._spec, self._pooling = _complete(base.spec, backend_id, self._dense)
         self._want = WantPooled(self._pooling)
         self.key = compatibility_key(self._spec, dtype=base.identity.dtype.actual)
+        self.default_layer = default_layer(self._spec, layer, backend_id=backend_id)
         try:
             self.default_dimensions = self._width(dimensions, self._spec.native_dimensions)
-            self.default_layer = self._depth(layer, self._spec.layers)
         except InvalidInputError as error:
             raise CheckpointError(f"{backend_id}: the default does not hold: {error.message}") from None
 
@@ -103,14 +105,14 @@ class EmbeddingTask:
             )
         texts = check_texts(request.texts)
         dimensions = self._width(request.dimensions, self.default_dimensions)
-        layer = self._depth(request.layer, self.default_layer)
+        layer = effective_layer(self._spec, request.layer, default=self.default_layer)
         encoded = self._base.tokenizer.encode(
             texts,
             prompt=self._prompt(request.prompt),
             max_tokens=self._base.max_tokens,
             truncate=request.truncate,
         )
-        rows = (RowWant(self._want, None if layer == self._spec.layers else layer),)
+        rows = (RowWant(self._want, engine_layer(self._spec, layer)),)
         items = [WorkItem(text.ids, text.type_ids, text.prompt_tokens, rows) for text in encoded]
         return PreparedEmbedding(request=request, items=items, texts=encoded, dimensions=dimensions, layer=layer)
 
@@ -124,11 +126,7 @@ class EmbeddingTask:
         vectors = apply_dense(self._stack([result[0] for result in results]), self._dense)
         bad = non_finite_rows(vectors)
         if bad:
-            named = ", ".join(f"texts[{index}]" for index in bad[:20])
-            raise NonFiniteOutputError(
-                f"{self._backend_id} gave NaN or infinity for {named}: the values are withheld",
-                backend_id=str(self._backend_id),
-            )
+            raise withheld(bad, backend_id=self._backend_id, param="texts")
         vectors = truncate_dimensions(vectors, prepared.dimensions)
         if self._spec.normalize:
             vectors = l2_normalize(vectors)
@@ -150,24 +148,19 @@ class EmbeddingTask:
         return np.concatenate(rows).reshape(len(rows), -1)
 
     def _envelope(self, prepared: PreparedEmbedding, call: CallContext) -> Envelope:
-        identity, request = self._base.identity, prepared.request
         inputs = [
             InputReport(tokens=len(text.ids), total_tokens=text.total_tokens, truncated=text.truncated)
             for text in prepared.texts
         ]
-        return Envelope(
+        return build_envelope(
+            self._base,
+            call,
             backend_id=self._backend_id,
-            request_id=call.request_id,
-            revision=self._spec.revision,
-            device=identity.device.actual,
-            provider=identity.provider.actual if identity.provider else None,
-            dtype=identity.dtype.actual,
-            requested_dimensions=request.dimensions,
-            dimensions=prepared.dimensions,
-            requested_layer=request.layer,
+            inputs=inputs,
             layer=prepared.layer,
-            inputs=tuple(inputs),
-            usage=Usage(input_tokens=sum([report.tokens or 0 for report in inputs])),
+            requested_layer=prepared.request.layer,
+            dimensions=prepared.dimensions,
+            requested_dimensions=prepared.request.dimensions,
         )
 
     def _prompt(self, name: str | None) -> str:
@@ -189,16 +182,6 @@ class EmbeddingTask:
             raise InvalidInputError(
                 f"dimensions={asked} is not offered; there are: {', '.join(map(str, offered))}", param="dimensions"
             )
-        return asked
-
-    def _depth(self, asked: int | None, default: int | None) -> int | None:
-        if asked is None:
-            return default
-        native = () if self._spec.layers is None else (self._spec.layers,)
-        offered = self._spec.exit_layers or native
-        if asked not in offered:
-            listed = ", ".join(map(str, offered)) or "the full depth alone"
-            raise InvalidInputError(f"layer={asked} is not offered; there are: {listed}", param="layer")
         return asked
 
 

@@ -1,13 +1,14 @@
-"""The name of an embedding space: what must be equal for vectors to be comparable."""
+"""What must be equal for models to stand in for one another: the embedding space, or the label set."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 
 from ..contract import ModelSpec
 
-__all__ = ["compatibility_key", "space_of"]
+__all__ = ["compatibility_key", "label_key", "space_of"]
 
 _DIGITS = 24
 
@@ -23,7 +24,12 @@ def compatibility_key(spec: ModelSpec, *, dtype: str | None) -> str | None:
         return None
     pooling = None if spec.pooling is None else [list(spec.pooling.modes), spec.pooling.include_prompt]
     facts = json.dumps([spec.content_hash, pooling, bool(spec.normalize), dtype], separators=(",", ":"))
-    return f"emb-{hashlib.sha256(facts.encode()).hexdigest()[:_DIGITS]}"
+    return f"emb-{_digest(facts)}"
+
+
+def label_key(labels: Sequence[str] | None) -> str | None:
+    """The key of a labelled model, from its label set in whatever order; None where the labels have no names."""
+    return f"lab-{_digest(json.dumps(sorted(labels), separators=(',', ':')))}" if labels else None
 
 
 def space_of(key: str | None, spec: ModelSpec, *, dimensions: int, layer: int | None) -> str | None:
@@ -33,3 +39,7 @@ def space_of(key: str | None, spec: ModelSpec, *, dimensions: int, layer: int | 
     exit_layer = "" if layer in (None, spec.layers) else f"-l{layer}"
     width = "" if dimensions == spec.native_dimensions else f"-d{dimensions}"
     return f"{key}{exit_layer}{width}"
+
+
+def _digest(facts: str) -> str:
+    return hashlib.sha256(facts.encode()).hexdigest()[:_DIGITS]

@@ -13,11 +13,13 @@ from tokenizers import Encoding, Tokenizer
 from ..contract import Truncation
 from ..errors import CheckpointError, InputTooLongError, InvalidInputError
 from .engine import IntArray
+from .places import token_places
 from .tokenizer_files import read_tokenizer
 
 __all__ = ["CHARACTERS_PER_TOKEN", "MIN_CHARACTER_CAP", "EncodedText", "TextTokenizer", "character_cap"]
 
 T = TypeVar("T")
+Input = TypeVar("Input", str, tuple[str, str])
 
 CHARACTERS_PER_TOKEN = 250
 """How many characters of a text are read for each token that is allowed."""
@@ -104,6 +106,16 @@ class TextTokenizer:
         """How many special tokens are added to a text."""
         return self._layout.prefix + self._layout.suffix
 
+    @property
+    def frame(self) -> tuple[int, int]:
+        """How many of them stand before the text, and how many after it."""
+        return self._layout.prefix, self._layout.suffix
+
+    @property
+    def pair_special_tokens(self) -> int:
+        """How many special tokens are added to a pair of texts."""
+        return int(self._tokenizer.num_special_tokens_to_add(is_pair=True))
+
     def encode(
         self, texts: Sequence[str], *, max_tokens: int, prompt: str = "", truncate: Truncation = "end"
     ) -> list[EncodedText]:
@@ -135,14 +147,34 @@ class TextTokenizer:
         dropped = _apply_cap(inputs, limit, keep=0)
         read = [text.lower() for text in inputs] if self._lowercase else inputs
         encoded = []
-        for index, encoding in enumerate(self._tokenizer.encode_batch(read)):
+        encodings = (encoding for chunk in _chunks(read) for encoding in self._tokenizer.encode_batch(chunk))
+        for index, encoding in enumerate(encodings):
             plain = self._finish(encoding, limit, index, prompt_tokens=0, capped=index in dropped)
             head, tail = self._kept(len(encoding), limit, 0)
-            places = _places(encoding, inputs[index], read[index], shift=dropped.get(index, 0))
+            places = token_places(encoding, inputs[index], read[index], shift=dropped.get(index, 0))
             words = [-1 if word is None else word for word in encoding.word_ids]
             offsets = np.array(_cut(places, head, tail), np.int32)
             encoded.append(replace(plain, offsets=offsets, words=np.array(_cut(words, head, tail), np.int32)))
         return encoded
+
+    def encode_whole_pairs(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Encoding]:
+        """The tokenizer's own encoding of each pair, special tokens and all, with nothing cut."""
+        if self._lowercase:
+            pairs = [(first.lower(), second.lower()) for first, second in pairs]
+        # without a post-processor the fast form gives both texts the same type id
+        encode = self._tokenizer.encode_batch_fast if self._tokenizer.post_processor else self._tokenizer.encode_batch
+        for chunk in _chunks(pairs):
+            yield from encode(chunk)
+
+    def as_ids(self, ids: Sequence[int], where: str) -> IntArray:
+        """Token ids as an array, where the model has an embedding for each.
+
+        :raises InvalidInputError: it has not; the message names ``where`` the ids are from.
+        """
+        array = np.array(ids, np.int32)
+        if self._unsafe_from is not None and int(array.max()) >= self._unsafe_from:
+            raise InvalidInputError(f"{where} holds a special token that the model has no embedding for", param=where)
+        return array
 
     def _limit(self, max_tokens: int, truncate: Truncation) -> _Limit:
         if truncate not in ("error", "end", "start"):
@@ -191,11 +223,7 @@ class TextTokenizer:
                 raise _too_long(index, limit.max_tokens, total, "tokens")
             head, tail = self._kept(total, limit, prompt_tokens)
             ids = _cut(ids, head, tail)
-        array = np.array(ids, np.int32)
-        if self._unsafe_from is not None and int(array.max()) >= self._unsafe_from:
-            raise InvalidInputError(
-                f"texts[{index}] holds a special token that the model has no embedding for", param=f"texts[{index}]"
-            )
+        array = self.as_ids(ids, f"texts[{index}]")
         if self._layout.zero_types:
             types = np.zeros(len(ids), np.int32)
         else:
@@ -241,29 +269,19 @@ def _cut(values: list[T], head: int, tail: int) -> list[T]:
     return values[:head] + values[len(values) - tail :] if tail else values[:head]
 
 
-def _chunks(texts: list[str]) -> Iterator[list[str]]:
+def _chunks(inputs: Sequence[Input]) -> Iterator[list[Input]]:
     """Split into runs of bounded count and size, so that one call never holds every encoding at once."""
-    chunk: list[str] = []
+    chunk: list[Input] = []
     characters = 0
-    for text in texts:
-        if chunk and (len(chunk) == _CHUNK_TEXTS or characters + len(text) > _CHUNK_CHARACTERS):
+    for each in inputs:
+        length = len(each) if isinstance(each, str) else len(each[0]) + len(each[1])
+        if chunk and (len(chunk) == _CHUNK_TEXTS or characters + length > _CHUNK_CHARACTERS):
             yield chunk
             chunk, characters = [], 0
-        chunk.append(text)
-        characters += len(text)
+        chunk.append(each)
+        characters += length
     if chunk:
         yield chunk
-
-
-def _places(encoding: Encoding, text: str, read: str, *, shift: int) -> list[tuple[int, int]]:
-    """Offsets into the text as given, where ``read`` is what the tokenizer saw of it."""
-    origin: Sequence[int] = range(len(read) + 1)
-    if len(read) != len(text):  # lowercasing can make one character two
-        origin = [place for place, char in enumerate(text) for _ in char.lower()] + [len(text)]
-    return [
-        (0, 0) if special else (origin[start] + shift, (origin[end - 1] + 1 if end > start else origin[end]) + shift)
-        for (start, end), special in zip(encoding.offsets, encoding.special_tokens_mask, strict=True)
-    ]
 
 
 def _probe(tokenizer: Tokenizer) -> _Layout:
