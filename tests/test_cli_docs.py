@@ -9,7 +9,7 @@ import typer
 from vsr_core.cli import main
 from vsr_core.cli.app import build
 from vsr_core.cli.failures import BUG, FAILED, USAGE
-from vsr_core.testing import write_bert
+from vsr_core.testing import write_bert, write_encoder
 
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
 CHAPTERS = dict(re.findall(r"^### vsr (\w+)\n(.*?)(?=^##)", DOCUMENT, re.DOTALL | re.MULTILINE))
@@ -48,9 +48,12 @@ def _documented_keys(command):
 
 @pytest.fixture
 def configured(tmp_path, monkeypatch):
-    """A folder with a configuration of one tiny model."""
-    source = str(write_bert(tmp_path / "tiny"))
-    (tmp_path / "vsr.yaml").write_text(json.dumps({"catalog": {"tiny": {"source": source}}}))
+    """A folder with a configuration of one tiny model of each kind."""
+    heads = {"labels": "sequence", "pairs": "nli", "names": "token"}
+    folders = {name: write_encoder(tmp_path / name, "bert", head=head) for name, head in heads.items()}
+    folders["tiny"] = write_bert(tmp_path / "tiny")
+    catalog = {name: {"source": str(folder)} for name, folder in folders.items()}
+    (tmp_path / "vsr.yaml").write_text(json.dumps({"catalog": catalog}))
     monkeypatch.chdir(tmp_path)
 
 
@@ -65,6 +68,9 @@ RUNS = {
     "embed": ["a river"],
     "similar": ["a river", "a bank"],
     "rerank": ["a river", "a bank"],
+    "classify": ["a river", "--model", "labels"],
+    "nli": ["a river", "a bank"],
+    "tag": ["a river"],
 }
 """Every command that needs no packaged model and probes no framework, with arguments."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 from vsr_core.plugins import PluginHost
-from vsr_core.testing import ToyPlugin, write_bert
+from vsr_core.testing import ToyPlugin, write_bert, write_encoder
 
 
 @pytest.fixture
@@ -16,3 +16,12 @@ def host():
 @pytest.fixture
 def checkpoint(tmp_path):
     return write_bert(tmp_path / "mini")
+
+
+@pytest.fixture
+def heads(tmp_path):
+    """A folder with a tiny checkpoint for each kind of head, under the head's name."""
+    folder = tmp_path / "heads"
+    for head in ("sequence", "nli", "token", "reranker"):
+        write_encoder(folder / head, "bert", head=head)
+    return folder

@@ -129,3 +129,12 @@ def mini(toy, write, tmp_path):
     """A configuration with one model, ``mini``, that the toy backend serves."""
     write_bert(tmp_path / "mini")
     return write("catalog:\n  mini: {source: mini}\n")
+
+
+@pytest.fixture
+def kinds(toy, write, tmp_path, heads):
+    """A configuration with a model of each kind, of which each command finds its own."""
+    write_bert(tmp_path / "mini")
+    models = {"mini": "mini", "labels": "heads/sequence", "pairs": "heads/nli", "names": "heads/token"}
+    catalog = "".join(f"  {name}: {{source: {source}}}\n" for name, source in models.items())
+    return write(f"catalog:\n{catalog}roles:\n  classification: {{default: ['toy:labels', 'toy:pairs']}}\n")

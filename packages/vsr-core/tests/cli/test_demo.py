@@ -31,3 +31,10 @@ def test_a_demo_whose_configuration_has_no_default_is_a_message(vsr, toy, write)
     ran = vsr("demo", "--config", "vsr.yaml")
     assert ran.code == 1
     assert "default" in ran.err
+
+
+def test_a_demo_whose_default_does_not_embed_is_a_message(vsr, kinds, write):
+    write("catalog:\n  labels: {source: heads/sequence}\n")
+    ran = vsr("demo", "--config", "vsr.yaml")
+    assert (ran.code, ran.out) == (1, "")
+    assert "the model is for sequence_classification" in ran.err

@@ -1,11 +1,7 @@
 import json
-import time
 
 import numpy as np
 import pytest
-from vsr_core.cli import embed
-from vsr_core.contract import InputReport
-from vsr_core.errors import DeadlineExceededError
 
 
 def test_vectors_are_printed_in_full_as_json(vsr, mini):
@@ -24,16 +20,6 @@ def test_people_see_a_line_per_text_with_its_first_values(vsr, mini):
     assert lines[3].split()[:4] == ["1", "8", "13", "no"]
     assert ", ..." in lines[2]
     assert lines[-1].startswith("toy:mini in float32: 2 texts, 16 tokens")
-
-
-def test_many_texts_are_asked_for_in_parts_and_stay_in_order(vsr, mini, monkeypatch):
-    monkeypatch.setattr(embed, "_CHUNK", 4)
-    texts = [f"text {number}" for number in range(11)]
-    parts = vsr("embed", "--json", stdin="\n".join(texts).encode()).body
-    monkeypatch.setattr(embed, "_CHUNK", 100)
-    whole = vsr("embed", "--json", stdin="\n".join(texts).encode()).body
-    assert parts["vectors"] == whole["vectors"]
-    assert len(parts["envelope"]["inputs"]) == 11
 
 
 def test_an_array_file_holds_the_vectors_as_float32(vsr, mini, tmp_path):
@@ -76,13 +62,6 @@ def test_a_time_that_is_none_is_a_message(vsr, mini, value):
     assert ran.err.startswith("vsr: timeout must be ")
 
 
-def test_the_time_covers_all_parts():
-    assert embed._remaining(None, time.monotonic(), done=256) is None
-    assert 0 < embed._remaining(9.0, time.monotonic() - 5, done=256) <= 4
-    with pytest.raises(DeadlineExceededError, match="when 256 texts were embedded"):
-        embed._remaining(5.0, time.monotonic() - 10, done=256)
-
-
 def test_control_characters_of_a_text_do_not_reach_the_terminal(vsr, mini):
     assert "\x1b" not in vsr("embed", "\x1b[31mred").out
 
@@ -91,7 +70,7 @@ def test_markup_in_a_text_is_text(vsr, mini):
     assert "[bold]x[/bold] :smile:" in vsr("embed", "[bold]x[/bold] :smile:").out
 
 
-def test_a_truncated_text_is_marked():
-    assert embed.truncation_text(InputReport(tokens=4, total_tokens=9, truncated=True)) == "yes, of 9"
-    assert embed.truncation_text(InputReport(truncated=False)) == "no"
-    assert embed.truncation_text(InputReport()) == "-"
+def test_a_truncation_nobody_knows_is_a_message(vsr, mini):
+    ran = vsr("embed", "text", "--truncate", "middle")
+    assert (ran.code, ran.out) == (1, "")
+    assert "'error', 'end', 'start', 'window'" in ran.err

@@ -42,6 +42,15 @@ def test_loading_prints_the_whole_info_as_json(vsr, mini):
     assert model["dtype"] == {"requested": "auto", "actual": "float32", "reason": None}
 
 
+def test_classifiers_are_listed_and_loaded_with_their_labels(vsr, kinds):
+    line = next(line for line in vsr("models").out.splitlines() if line.startswith("toy:labels"))
+    assert line.split()[:5] == ["toy:labels", "bert", "full", "sequence_classification", "-"]
+    assert "toy:labels" in vsr("status").out
+    out = vsr("load", "labels").out
+    assert "business, law, health, other" in out
+    assert "dimensions" not in out
+
+
 def test_loading_what_is_not_there_is_a_message(vsr, toy, write):
     write("catalog:\n  gone: {source: nowhere, backends: [toy]}\n")
     ran = vsr("load", "gone")

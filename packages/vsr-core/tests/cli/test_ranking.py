@@ -43,6 +43,12 @@ def test_top_n_cuts_the_answer(vsr, mini):
     assert "top_n" in ran.err
 
 
+def test_a_truncation_nobody_knows_is_a_message(vsr, mini):
+    ran = vsr("rerank", "one", "two", "--truncate", "middle", "--json")
+    assert ran.code == 1
+    assert ran.error["param"] == "truncate"
+
+
 def test_a_bar_shows_the_score_itself_where_its_kind_has_a_scale():
     assert shares([0.9, 0.1], kind="cosine") == [0.9, 0.1]
     assert shares([-3.0, 5.0, 1.0], kind="logit") == [0.0, 1.0, 0.5]

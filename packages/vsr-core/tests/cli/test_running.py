@@ -41,6 +41,13 @@ def test_every_command_that_asks_a_model_prints_one_json_object(vsr, mini, argum
     assert (ran.body["schema"], ran.body["command"]) == (1, arguments[0])
 
 
+@pytest.mark.parametrize("arguments", [["classify", "a"], ["nli", "a", "b"], ["tag", "a"]], ids=lambda given: given[0])
+def test_every_command_that_asks_a_classifier_prints_one_json_object(vsr, kinds, arguments):
+    ran = vsr(*arguments, "--json")
+    assert ran.code == 0
+    assert (ran.body["schema"], ran.body["command"]) == (1, arguments[0])
+
+
 def test_options_before_the_command_count_as_well(vsr, mini, write):
     write("catalog: {}\n", name="empty.yaml")
     assert vsr("--json", "--config", "empty.yaml", "models").body["models"] == []
@@ -54,7 +61,7 @@ def test_version_is_printed_in_both_forms(vsr):
 def test_help_lists_every_command(vsr):
     ran = vsr("--help")
     assert ran.code == 0
-    for command in [*COMMANDS, "embed", "similar", "rerank", "load", "demo"]:
+    for command in [*COMMANDS, "embed", "similar", "rerank", "classify", "nli", "tag", "load", "demo"]:
         assert command in ran.out
 
 

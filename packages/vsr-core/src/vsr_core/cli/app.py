@@ -11,6 +11,7 @@ import typer
 from .. import __version__
 from ..contract import CONTRACT_VERSION
 from .checking import check, schema
+from .classify import classify, nli
 from .demo import demo
 from .doctor import doctor
 from .embed import embed
@@ -21,6 +22,7 @@ from .output import print_json
 from .plugins import plugins
 from .ranking import rerank, similar
 from .status import status
+from .tag import tag
 
 __all__ = ["build"]
 
@@ -37,6 +39,9 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     embed,
     similar,
     rerank,
+    classify,
+    nli,
+    tag,
 )
 
 
@@ -44,7 +49,7 @@ def build() -> typer.Typer:
     """The application with all its commands."""
     app = typer.Typer(
         name="vsr",
-        help="Ask models for embeddings, similarities and rankings, whichever backend serves them.",
+        help="Ask models for embeddings, similarities, rankings, labels and spans, whichever backend serves them.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["--help", "-h"]},
         pretty_exceptions_enable=False,

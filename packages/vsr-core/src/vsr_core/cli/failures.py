@@ -50,9 +50,10 @@ def is_usage_error(error: Exception) -> bool:
 
 def report_error(error: VsrError, *, as_json: bool) -> int:
     """Say what vsr itself refused; the message names the way out."""
+    notes: list[str] = getattr(error, "__notes__", [])
     if as_json:
-        return _print_json(error.to_dict(), FAILED)
-    lines = [error.message]
+        return _print_json(error.to_dict() | ({"notes": notes} if notes else {}), FAILED)
+    lines = [error.message, *(f"  {note}" for note in notes)]
     if isinstance(error, NoCandidatesError):
         lines += [f"  {drop}" for drop in error.drops]
     return _print("\n".join(lines), FAILED)

@@ -11,7 +11,7 @@ import typer
 
 from ..errors import InvalidInputError
 
-__all__ = ["gather_texts", "read_lines"]
+__all__ = ["gather_pairs", "gather_texts", "read_lines"]
 
 _STDIN: Final = "-"
 
@@ -23,13 +23,32 @@ def gather_texts(arguments: Sequence[str] | None, file: str | None, *, what: str
     :raises InvalidInputError: the file cannot be read.
     """
     texts = list(arguments or ())
-    if file is not None:
-        texts += read_lines(file)
-    elif not texts and sys.stdin is not None and not sys.stdin.isatty():
-        texts += read_lines(_STDIN)
+    place = _place(file, given=bool(texts))
+    if place is not None:
+        texts += read_lines(place)
     if not texts:
         raise typer.BadParameter("give some as arguments, with --file, or on stdin", param_hint=what)
     return tuple(texts)
+
+
+def gather_pairs(first: str | None, seconds: Sequence[str] | None, file: str | None) -> tuple[tuple[str, str], ...]:
+    """The first text with each of the others, then the lines of the file, each a pair with one tab in it.
+
+    Where there is neither, the lines of stdin unless it is a terminal.
+
+    :raises InvalidInputError: the file cannot be read, or a line is no pair.
+    """
+    if first is not None and not seconds:
+        raise typer.BadParameter("give at least one after the premise", param_hint="HYPOTHESIS")
+    pairs = [(first, second) for second in seconds or ()] if first is not None else []
+    place = _place(file, given=bool(pairs))
+    if place is not None:
+        pairs += [_pair(line, number, place) for number, line in enumerate(read_lines(place), start=1)]
+    if not pairs:
+        raise typer.BadParameter(
+            "give a premise and hypotheses, or pairs with --file or on stdin", param_hint="PREMISE"
+        )
+    return tuple(pairs)
 
 
 def read_lines(file: str) -> list[str]:
@@ -38,7 +57,7 @@ def read_lines(file: str) -> list[str]:
     :param file: a path, or ``-`` for stdin.
     :raises InvalidInputError: it cannot be read, or is not UTF-8.
     """
-    name = "stdin" if file == _STDIN else repr(file)
+    name = _name(file)
     try:
         data = _binary(sys.stdin).read() if file == _STDIN else Path(file).read_bytes()
     except OSError as error:
@@ -54,6 +73,27 @@ def read_lines(file: str) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
+
+
+def _place(file: str | None, *, given: bool) -> str | None:
+    """What to read beside the arguments: the file, or stdin where nothing is given and it is no terminal."""
+    if file is None and not given and sys.stdin is not None and not sys.stdin.isatty():
+        return _STDIN
+    return file
+
+
+def _pair(line: str, number: int, file: str) -> tuple[str, str]:
+    texts = line.split("\t")
+    if len(texts) != 2:
+        raise InvalidInputError(
+            f"{_name(file)}, line {number}: expected two texts with one tab between them, found {len(texts) - 1} tabs",
+            param="file",
+        )
+    return texts[0], texts[1]
+
+
+def _name(file: str) -> str:
+    return "stdin" if file == _STDIN else repr(file)
 
 
 def _binary(stream: Any) -> IO[bytes]:

@@ -10,13 +10,16 @@ import typer
 from ..wire import to_json
 from .activity import watching
 from .options import ConfigOption, JsonOption, TimeoutOption
-from .output import Page, bytes_text, print_json, seconds_text
+from .output import Page, bytes_text, one_line, print_json, seconds_text
 from .session import open_runtime
 
 if TYPE_CHECKING:
     from ..contract import Choice, ModelInfo
 
 __all__ = ["choice_text", "load", "models", "summary", "table_of"]
+
+_LISTED: Final = 8
+"""How many labels of a model people are shown."""
 
 _STYLES: Final = {"ready": "green", "failed": "red"}
 
@@ -96,6 +99,7 @@ def summary(info: ModelInfo) -> Iterator[tuple[str, str | None]]:
     yield "dimensions", _dimensions(info).replace("-", "")
     yield "layers", str(info.native_layers or "")
     yield "max tokens", _tokens(info)
+    yield "labels", _labels(info)
     yield "features", ", ".join(item.feature.value for item in info.features if item.supported)
     yield "source", info.source
     yield "revision", info.revision
@@ -114,6 +118,12 @@ def choice_text(choice: Choice | None) -> str | None:
 def _dimensions(info: ModelInfo) -> str:
     widths = info.dimensions or ((info.native_dimensions,) if info.native_dimensions else ())
     return ", ".join(map(str, widths)) or "-"
+
+
+def _labels(info: ModelInfo) -> str | None:
+    labels = info.labels or ()
+    shown = ", ".join(map(one_line, labels[:_LISTED]))
+    return f"{shown}, ... {len(labels)} in all" if len(labels) > _LISTED else shown or None
 
 
 def _tokens(info: ModelInfo) -> str | None:

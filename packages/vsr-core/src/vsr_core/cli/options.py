@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ConfigOption", "FileOption", "JsonOption", "ModelOption", "TimeoutOption"]
+__all__ = [
+    "ConfigOption",
+    "FileOption",
+    "JsonOption",
+    "LayerOption",
+    "LogitsOption",
+    "ModelOption",
+    "TimeoutOption",
+    "TruncateOption",
+]
 
 ConfigOption = Annotated[
     Path | None,
@@ -34,4 +43,18 @@ TimeoutOption = Annotated[
 FileOption = Annotated[
     str | None,
     typer.Option("--file", "-f", metavar="FILE", help="Read more texts, one a line, blank lines too; '-' is stdin."),
+]
+
+LayerOption = Annotated[int | None, typer.Option("--layer", metavar="N", help="Leave after this many layers.")]
+
+LogitsOption = Annotated[bool, typer.Option("--logits", help="Give the raw numbers of the model's head too.")]
+
+TruncateOption = Annotated[
+    str,
+    typer.Option(
+        "--truncate",
+        metavar="HOW",
+        help="What becomes of a text over the limit: 'error' refuses it, 'end' and 'start' cut it there, 'window' reads"
+        " it in overlapping windows.",
+    ),
 ]

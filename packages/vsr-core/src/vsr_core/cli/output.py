@@ -47,9 +47,20 @@ class Page:
         """Whether the terminal shows ASCII alone."""
         return not self._console.encoding.lower().startswith("utf")
 
+    @property
+    def terminal(self) -> bool:
+        """Whether people watch, rather than a pipe being read."""
+        return self._console.is_terminal
+
     def line(self, text: str = "", *, style: str | None = None) -> None:
         """One line of text; a terminal wraps it itself."""
         self._console.print(text, style=style, soft_wrap=True)
+
+    def pieces(self, parts: Iterable[tuple[str, str]]) -> None:
+        """One line of texts, each with its style."""
+        from rich.text import Text
+
+        self._console.print(Text.assemble(*parts), soft_wrap=True)
 
     def heading(self, text: str) -> None:
         """A line over a part."""

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from ..wire import to_json
 from .activity import watching
+from .answering import who
 from .inputs import gather_texts
-from .options import ConfigOption, FileOption, JsonOption, ModelOption, TimeoutOption
+from .options import ConfigOption, FileOption, JsonOption, ModelOption, TimeoutOption, TruncateOption
 from .output import Page, bar, one_line, print_json, seconds_text
 from .session import open_runtime
 
 if TYPE_CHECKING:
-    from ..contract import Envelope
+    from ..contract import Truncation
 
-__all__ = ["rerank", "shares", "show_ranking", "similar", "who"]
+__all__ = ["rerank", "shares", "show_ranking", "similar"]
 
 
 def similar(
@@ -56,6 +57,7 @@ def rerank(
     *,
     top_n: Annotated[int | None, typer.Option("--top-n", "-n", metavar="N", help="Show the best N alone.")] = None,
     model: ModelOption = "default",
+    truncate: TruncateOption = "end",
     file: FileOption = None,
     timeout: TimeoutOption = None,
     config: ConfigOption = None,
@@ -65,7 +67,9 @@ def rerank(
     texts = gather_texts(documents, file, what="DOC")
     began = time.perf_counter()
     with watching(f"asking {model}") as activity, open_runtime(config, activity=activity) as runtime:
-        answer = runtime.rerank(query, texts, top_n=top_n, model=model, timeout=timeout)
+        answer = runtime.rerank(
+            query, texts, top_n=top_n, model=model, truncate=cast("Truncation", truncate), timeout=timeout
+        )
         seconds = time.perf_counter() - began
     if as_json:
         results = [{"index": item.index, "score": item.score, "text": texts[item.index]} for item in answer.results]
@@ -97,10 +101,3 @@ def shares(scores: Sequence[float], *, kind: str) -> list[float]:
         return list(scores)
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
-
-
-def who(envelope: Envelope) -> str:
-    """Who answered, where and in which precision, as far as it is known."""
-    place = f" on {envelope.device}" if envelope.device else ""
-    precision = f" in {envelope.dtype}" if envelope.dtype else ""
-    return f"{envelope.backend_id}{place}{precision}"

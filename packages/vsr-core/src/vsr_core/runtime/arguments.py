@@ -5,12 +5,24 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from ..contract import CallContext, HintValue
 from ..errors import InvalidInputError
 from ..taxonomy import Feature
 
-__all__ = ["Hints", "call_context", "check_count", "check_text", "check_timeout", "implied_features"]
+__all__ = [
+    "Hints",
+    "call_context",
+    "check_choice",
+    "check_count",
+    "check_text",
+    "check_timeout",
+    "check_truth",
+    "implied_features",
+]
+
+W = TypeVar("W", bound=str)
 
 _LONGEST = 10_000_000
 """Seconds; about four months, which every lock and event loop can still wait."""
@@ -58,6 +70,27 @@ def check_count(value: object, param: str) -> int | None:
     return value
 
 
+def check_choice(value: W, param: str, allowed: tuple[W, ...]) -> W:
+    """One of a few words.
+
+    :raises InvalidInputError: anything else.
+    """
+    if not isinstance(value, str) or value not in allowed:
+        words = ", ".join(map(repr, allowed))
+        raise InvalidInputError(f"{param} must be one of {words}, not {value!r}", param=param)
+    return value
+
+
+def check_truth(value: object, param: str) -> bool:
+    """True or False.
+
+    :raises InvalidInputError: anything else.
+    """
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"{param} must be True or False, not {value!r}", param=param)
+    return value
+
+
 def check_text(text: object, param: str) -> str:
     """One string that a tokenizer can take.
 
@@ -74,8 +107,8 @@ def check_text(text: object, param: str) -> str:
     return text
 
 
-def implied_features(*, dimensions: int | None, layer: int | None) -> Iterable[Feature]:
-    """The features an embedding request needs by what it asks for."""
+def implied_features(*, dimensions: int | None = None, layer: int | None = None) -> Iterable[Feature]:
+    """The features a request needs by what it asks for."""
     if dimensions is not None:
         yield Feature.DIMENSIONS
     if layer is not None:

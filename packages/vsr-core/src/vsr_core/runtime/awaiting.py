@@ -9,13 +9,17 @@ from typing import Self, TypeVar
 
 from ..catalog import Progress
 from ..contract import (
+    Aggregation,
     BlockingModelHandle,
+    ClassificationResponse,
     EmbeddingResponse,
     ModelHandle,
     ModelInfo,
     RerankingResponse,
     Response,
     SimilarityResponse,
+    TaggingResponse,
+    Truncation,
 )
 from ..errors import DeadlineExceededError, RuntimeClosedError, VsrError
 from ..plugins import PluginHost
@@ -66,6 +70,7 @@ class AsyncRuntime(PlainFacade):
         dimensions: int | None = None,
         layer: int | None = None,
         prompt: str | None = None,
+        truncate: Truncation = "end",
         timeout: float | None = None,
         hints: Hints | None = None,
         requires: Sequence[str] = (),
@@ -79,6 +84,7 @@ class AsyncRuntime(PlainFacade):
                 dimensions=dimensions,
                 layer=layer,
                 prompt=prompt,
+                truncate=truncate,
                 timeout=timeout,
                 hints=hints,
                 requires=requires,
@@ -108,6 +114,7 @@ class AsyncRuntime(PlainFacade):
         *,
         top_n: int | None = None,
         model: str = "default",
+        truncate: Truncation = "end",
         timeout: float | None = None,
         hints: Hints | None = None,
         requires: Sequence[str] = (),
@@ -116,7 +123,95 @@ class AsyncRuntime(PlainFacade):
         self._core.guard()
         return self._run(
             self._core.asking.rerank(
-                query, documents, top_n=top_n, model=model, timeout=timeout, hints=hints, requires=requires
+                query,
+                documents,
+                top_n=top_n,
+                model=model,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
+    def classify(
+        self,
+        texts: str | Sequence[str],
+        *,
+        model: str = "default",
+        layer: int | None = None,
+        logits: bool = False,
+        truncate: Truncation = "error",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> Awaitable[ClassificationResponse]:
+        """Give each text one of the model's labels: ``.results[i]`` has ``label``, ``score`` and ``distribution``."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.classify(
+                texts,
+                model=model,
+                layer=layer,
+                logits=logits,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
+    def nli(
+        self,
+        pairs: tuple[str, str] | Sequence[tuple[str, str]],
+        *,
+        model: str = "default",
+        layer: int | None = None,
+        logits: bool = False,
+        truncate: Truncation = "error",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> Awaitable[ClassificationResponse]:
+        """Classify pairs, such as (premise, hypothesis); one pair may be given alone. Answered as by ``classify``."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.nli(
+                pairs,
+                model=model,
+                layer=layer,
+                logits=logits,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
+    def tag(
+        self,
+        texts: str | Sequence[str],
+        *,
+        model: str = "default",
+        aggregation: Aggregation = "simple",
+        layer: int | None = None,
+        truncate: Truncation = "error",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> Awaitable[TaggingResponse]:
+        """Find labelled spans: ``.results[i].spans`` have ``start``, ``end``, ``label``, ``score`` and ``text``."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.tag(
+                texts,
+                model=model,
+                aggregation=aggregation,
+                layer=layer,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
             )
         )
 

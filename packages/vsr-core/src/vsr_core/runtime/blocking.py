@@ -9,8 +9,10 @@ from typing import Self, TypeVar
 
 from ..catalog import Progress
 from ..contract import (
+    Aggregation,
     BlockingModelHandle,
     CallContext,
+    ClassificationResponse,
     EmbeddingResponse,
     InferenceRequest,
     ModelHandle,
@@ -18,6 +20,8 @@ from ..contract import (
     RerankingResponse,
     Response,
     SimilarityResponse,
+    TaggingResponse,
+    Truncation,
 )
 from ..errors import VsrError
 from ..plugins import PluginHost
@@ -37,7 +41,9 @@ class Runtime(PlainFacade):
     """A runtime for code that blocks. Safe to use from any number of threads; does not survive a fork.
 
     ``model`` is a role, a catalog entry or a backend id. ``timeout`` is in seconds and covers loading too. ``hints``
-    is what routing may go by: tenant, app, anything. ``requires`` names features a candidate must have.
+    is what routing may go by: tenant, app, anything. ``requires`` names features a candidate must have. ``truncate``
+    says what becomes of an input over the model's limit: ``error`` refuses it, ``end`` and ``start`` cut it there,
+    ``window`` reads it in overlapping windows, which embedding cannot.
 
     Every call raises :class:`~vsr_core.errors.InvalidInputError` for a wrong argument,
     :class:`~vsr_core.errors.ModelNotFoundError` and :class:`~vsr_core.errors.CapabilityUnmetError` before anything is
@@ -73,6 +79,7 @@ class Runtime(PlainFacade):
         dimensions: int | None = None,
         layer: int | None = None,
         prompt: str | None = None,
+        truncate: Truncation = "end",
         timeout: float | None = None,
         hints: Hints | None = None,
         requires: Sequence[str] = (),
@@ -91,6 +98,7 @@ class Runtime(PlainFacade):
                 dimensions=dimensions,
                 layer=layer,
                 prompt=prompt,
+                truncate=truncate,
                 timeout=timeout,
                 hints=hints,
                 requires=requires,
@@ -120,6 +128,7 @@ class Runtime(PlainFacade):
         *,
         top_n: int | None = None,
         model: str = "default",
+        truncate: Truncation = "end",
         timeout: float | None = None,
         hints: Hints | None = None,
         requires: Sequence[str] = (),
@@ -128,7 +137,102 @@ class Runtime(PlainFacade):
         self._core.guard()
         return self._run(
             self._core.asking.rerank(
-                query, documents, top_n=top_n, model=model, timeout=timeout, hints=hints, requires=requires
+                query,
+                documents,
+                top_n=top_n,
+                model=model,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
+    def classify(
+        self,
+        texts: str | Sequence[str],
+        *,
+        model: str = "default",
+        layer: int | None = None,
+        logits: bool = False,
+        truncate: Truncation = "error",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> ClassificationResponse:
+        """Give each text one of the model's labels: ``.results[i]`` has ``label``, ``score`` and ``distribution``.
+
+        :param layer: exit after this many layers.
+        :param logits: give the head's raw numbers too.
+        """
+        self._core.guard()
+        return self._run(
+            self._core.asking.classify(
+                texts,
+                model=model,
+                layer=layer,
+                logits=logits,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
+    def nli(
+        self,
+        pairs: tuple[str, str] | Sequence[tuple[str, str]],
+        *,
+        model: str = "default",
+        layer: int | None = None,
+        logits: bool = False,
+        truncate: Truncation = "error",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> ClassificationResponse:
+        """Classify pairs, such as (premise, hypothesis); one pair may be given alone. Answered as by ``classify``."""
+        self._core.guard()
+        return self._run(
+            self._core.asking.nli(
+                pairs,
+                model=model,
+                layer=layer,
+                logits=logits,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
+    def tag(
+        self,
+        texts: str | Sequence[str],
+        *,
+        model: str = "default",
+        aggregation: Aggregation = "simple",
+        layer: int | None = None,
+        truncate: Truncation = "error",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> TaggingResponse:
+        """Find labelled spans: ``.results[i].spans`` have ``start`` and ``end`` (in code points), ``label`` and ``score``.
+
+        :param aggregation: how token labels become spans: ``none``, ``simple``, ``first``, ``average`` or ``max``.
+        """
+        self._core.guard()
+        return self._run(
+            self._core.asking.tag(
+                texts,
+                model=model,
+                aggregation=aggregation,
+                layer=layer,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
             )
         )
 
