@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import os
 import resource
 from pathlib import Path
 
-__all__ = ["busy_seconds", "peak_bytes", "reset_peak", "resident_bytes"]
+__all__ = ["busy_seconds", "free_unused", "peak_bytes", "reset_peak", "resident_bytes"]
 
 _STATUS = Path("/proc/self/status")
 _STAT = Path("/proc/stat")
@@ -18,12 +21,23 @@ def resident_bytes() -> int | None:
     return _status_bytes("VmRSS")
 
 
-def reset_peak() -> None:
-    """Let :func:`peak_bytes` start anew; without effect where the system does not allow it."""
+def free_unused() -> None:
+    """Give back what the process holds but does not use, which would hide what is allocated next.
+
+    Without glibc, only garbage goes.
+    """
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def reset_peak() -> bool:
+    """Let :func:`peak_bytes` start anew; False where the system does not allow it."""
     try:
         _CLEAR_REFS.write_text("5", encoding="ascii")
     except OSError:
-        return
+        return False
+    return True
 
 
 def peak_bytes() -> int | None:

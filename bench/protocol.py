@@ -14,6 +14,8 @@ __all__ = [
     "Ask",
     "Command",
     "Done",
+    "ForwardMemory",
+    "ForwardTimes",
     "Loaded",
     "Prepared",
     "RunTime",
@@ -24,15 +26,16 @@ __all__ = [
     "encode",
 ]
 
-Command = Literal["load", "prepare", "run", "single", "save", "close"]
+Command = Literal["load", "prepare", "run", "single", "forward", "memory", "save", "close"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """One command to a worker.
 
-    :param path: for ``load``, a JSON file with the texts; for ``save``, the ``.npy`` file to write.
-    :param count: for ``single``, how many of the texts to embed, one at a time.
+    :param path: for ``load``, a JSON file with the texts, or the folder of a checkpoint; for ``save``, the ``.npy``
+        file to write; where a batch of token ids is asked for, its JSON file.
+    :param count: for ``single``, how many of the texts to embed, one at a time; for ``forward``, how often.
     """
 
     command: Command
@@ -101,13 +104,39 @@ class SingleTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardTimes:
+    """Answers ``forward``: seconds of each pass over the same batch.
+
+    :param others: processors that other processes kept busy meanwhile, on average.
+    """
+
+    seconds: tuple[float, ...]
+    others: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardMemory:
+    """Answers ``memory``: what one pass over a batch added to the process.
+
+    :param resident_bytes: before the pass; :param peak_bytes: the most during it.
+    :param peak_is_its_own: whether the peak was counted anew for the pass, or is that of the whole process.
+    :param planned_bytes: what the engine says it needs at most, None where it says nothing.
+    """
+
+    resident_bytes: int | None
+    peak_bytes: int | None
+    peak_is_its_own: bool
+    planned_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """Answers ``save`` and ``close``."""
 
     path: str | None = None
 
 
-Reply = Loaded | Prepared | RunTime | SingleTimes | Done
+Reply = Loaded | Prepared | RunTime | SingleTimes | ForwardTimes | ForwardMemory | Done
 
 
 def encode(message: Ask | Reply | str) -> str:

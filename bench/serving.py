@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["Subject", "serve"]
+__all__ = ["Subject", "serve", "serve_session"]
 
 WARM_TEXTS = 400
 WARM_SINGLES = 10
@@ -64,19 +64,24 @@ class Subject(ABC):
 
 
 def serve(make: Callable[[], Subject]) -> None:
-    """Answer commands from standard input until ``close`` or its end.
-
-    Whatever the subject's libraries print to standard output goes to standard error.
+    """Answer the commands for a subject.
 
     :param make: loads the subject; imports belong in it, since its time is the load time.
     """
-    session = _Session(make)
+    serve_session(_Session(make).answer)
+
+
+def serve_session(answer: Callable[[Ask], Reply]) -> None:
+    """Answer commands from standard input until ``close`` or its end.
+
+    Whatever the measured libraries print to standard output goes to standard error.
+    """
     with _private_stdout() as out:
         for line in sys.stdin:
             ask = decode_ask(line)
             reply: Reply | str
             try:
-                reply = session.answer(ask)
+                reply = answer(ask)
             except Exception as error:  # noqa: BLE001 - whatever fails in the measured library is the benchmark's answer
                 traceback.print_exc()
                 reply = f"{type(error).__name__}: {error}"
@@ -109,6 +114,8 @@ class _Session:
                 if self._loaded is not None:
                     self._loaded.close()
                 return Done()
+            case "forward" | "memory":
+                raise ValueError(f"a worker that embeds texts has no answer to {ask.command!r}")
 
     @property
     def _subject(self) -> Subject:

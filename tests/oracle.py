@@ -41,7 +41,7 @@ def config_of(folder: Path | dict[str, Path], **entry: object) -> dict[str, obje
     """A configuration that serves a folder, or several by name, in float32."""
     folders = folder if isinstance(folder, dict) else {"model": folder}
     catalog = {name: {"source": str(place), **entry} for name, place in folders.items()}
-    return {"catalog": catalog, "backends": {"torch": {"precision": "fp32"}}}
+    return {"catalog": catalog, "backends": {"torch": {"precision": "fp32", "threads": 1}}}
 
 
 class Reference:

@@ -58,7 +58,7 @@ def vsr(folders):
     for family, folder in folders.items():
         layers = list(range(1, LAYERS.get(family, 4) + 1))
         catalog[f"{family}-exits"] = {"source": str(folder), "pooling": ["mean"], "layers": layers}
-    with Runtime({"catalog": catalog, "backends": {"torch": {"precision": "fp32"}}}) as runtime:
+    with Runtime({"catalog": catalog, "backends": {"torch": {"precision": "fp32", "threads": 1}}}) as runtime:
         yield runtime
 
 

@@ -65,7 +65,7 @@ def vsr(folders):
         for head in ("sequence", "token", "nli"):
             layers = [1] if family == "minilm" else [1, 3]
             catalog[f"{family}-{head}-exits"] = {"source": str(folders[f"{family}-{head}"]), "layers": layers}
-    with Runtime({"catalog": catalog, "backends": {"torch": {"precision": "fp32"}}}) as runtime:
+    with Runtime({"catalog": catalog, "backends": {"torch": {"precision": "fp32", "threads": 1}}}) as runtime:
         yield runtime
 
 
@@ -175,7 +175,7 @@ def test_a_reranker_without_activation_gives_logits(tmp_path):
     folder = write_encoder(tmp_path / "m", "xlm_roberta", head="reranker", config=config)
     logits = np.concatenate(Reference(folder, "sequence").answers([(QUERY, text) for text in TEXTS]))
     catalog = {"m": {"source": str(folder)}}
-    with Runtime({"catalog": catalog, "backends": {"torch": {"precision": "fp32"}}}) as vsr:
+    with Runtime({"catalog": catalog, "backends": {"torch": {"precision": "fp32", "threads": 1}}}) as vsr:
         response = vsr.rerank(QUERY, TEXTS, model="m")
     assert response.score_kind == "logit"
     found = {result.index: result.score for result in response.results}
