@@ -126,6 +126,17 @@ def test_weights_that_do_not_fit_the_configuration_are_refused(tmp_path):
         vsr.embed("a")
 
 
+def test_a_file_of_weights_may_be_the_source(folder):
+    with runtime(folder) as whole, runtime(folder / "model.safetensors") as file:
+        np.testing.assert_array_equal(whole.embed("a cat").vectors, file.embed("a cat").vectors)
+
+
+def test_a_limit_without_room_for_text_is_the_checkpoints_fault(folder):
+    catalog = {"m": {"source": str(folder), "max_tokens": 2}}
+    with Runtime({"catalog": catalog}) as vsr, pytest.raises(CheckpointError):
+        vsr.embed("a cat")
+
+
 def test_another_family_is_refused_before_it_is_loaded(tmp_path):
     folder = write_bert(tmp_path / "m", config={"model_type": "qwen3", "architectures": ["Qwen3Model"]})
     with runtime(folder) as vsr, pytest.raises(CapabilityUnmetError, match="bert, minilm"):

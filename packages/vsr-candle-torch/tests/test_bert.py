@@ -68,6 +68,12 @@ def test_a_padding_token_inside_a_text_has_the_position_the_reference_gives_it(w
     np.testing.assert_allclose(ours, reference(written("roberta"), ids)[network.layers], atol=5e-5)
 
 
+def test_a_padding_id_that_leaves_no_position_is_refused(written):
+    config = json.loads((written("roberta") / "config.json").read_text()) | {"pad_token_id": 9999}
+    with pytest.raises(CheckpointError, match="pad_token_id 9999 leaves none of"):
+        BertConfig.read(config, "config.json", roberta=True)
+
+
 def test_a_long_batch_goes_through_the_wide_layers_in_blocks(load, hidden, sequences):
     network = load()
     alone = hidden(network, [sequences[4]], {3})[3][0]

@@ -81,6 +81,16 @@ def test_the_older_scaling_of_positions_is_read_too(written, load, hidden, long,
     compare(hidden(network, long, {4})[4][1], reference(where, long[1])[4])
 
 
+def test_an_application_with_another_default_dtype_gets_the_same_numbers(written, load, hidden, long):
+    where = written("modernbert", shape=LONG)
+    expected = hidden(load(where), long, {4})[4][1]
+    torch.set_default_dtype(torch.float64)
+    try:
+        compare(hidden(load(where), long, {4})[4][1], expected, tolerance=0)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_biases_are_used_where_the_configuration_has_them(written, load, hidden, sequences, reference):
     flags = {"attention_bias": True, "mlp_bias": True, "norm_bias": True}
     where = written("modernbert", config=flags)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from vsr_core.catalog import model_folder
 from vsr_core.contract import (
     BackendAdapter,
     BackendContext,
@@ -110,9 +111,8 @@ class TorchBackend(BackendAdapter):
         """Read the weights, settle the dtype, and put the shared pipeline around the engine."""
         from .loading import load_encoder
 
-        config = _read_config(request.path)
-        threads = self._threads
-        return load_encoder(request, config, threads=threads)
+        config = _read_config(model_folder(request.path))
+        return load_encoder(request, config, threads=self._threads)
 
 
 def _of_family(capability: Capability, family: str) -> list[tuple[Selector, Supported | Refused]]:

@@ -108,7 +108,8 @@ def _band(offset: int, queries: int, keys: int, *, window: int) -> Tensor:
     :param offset: the key that stands at the place of the first query.
     """
     distance = torch.arange(keys) - torch.arange(offset, offset + queries)[:, None]
-    return torch.zeros(queries, keys).masked_fill_(distance.abs() > window, -torch.inf)
+    nothing = torch.zeros(queries, keys, dtype=torch.float32)
+    return nothing.masked_fill_(distance.abs() > window, -torch.inf)
 
 
 def _fused(grid: Tensor) -> Tensor:

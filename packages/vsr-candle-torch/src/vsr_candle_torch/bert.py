@@ -59,17 +59,20 @@ class BertConfig:
         if config.get("is_decoder"):
             raise CheckpointError(f"{where}: is_decoder is set; a decoder is no encoder")
         hidden = fields.count("hidden_size")
+        positions, padding = fields.count("max_position_embeddings"), fields.integer("pad_token_id", 1)
+        if roberta and padding + 1 >= positions:
+            raise fields.refusal("pad_token_id", f"{padding} leaves none of {positions} positions to a text")
         return cls(
             hidden_size=hidden,
             layers=fields.count("num_hidden_layers"),
             heads=fields.heads(hidden),
             intermediate=fields.count("intermediate_size"),
             vocabulary=fields.count("vocab_size"),
-            positions=fields.count("max_position_embeddings"),
+            positions=positions,
             types=fields.count("type_vocab_size"),
             eps=fields.epsilon("layer_norm_eps", 1e-12),
             activation=fields.activation("hidden_act"),
-            padding=fields.integer("pad_token_id", 1) if roberta else None,
+            padding=padding if roberta else None,
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Tensor
+    from transformers import PretrainedConfig
 
-__all__ = ["BorrowedNetwork"]
+__all__ = ["BorrowedNetwork", "borrowed_config"]
+
+_ONE_AT_A_TIME = threading.Lock()
 
 _UNUSED = ("pooler.",)
 """Parts that transformers builds around an encoder and an embedding never asks: they may be missing."""
+
+_HEADS = ("classifier.weight", "classifier.out_proj.weight")
+"""What the last layer of a head may be called."""
 
 
 class BorrowedNetwork:
@@ -31,13 +38,15 @@ class BorrowedNetwork:
 
     The logits come from the last layer alone: where else a head may sit, only the model's own code knows.
 
+    :param config: as :func:`borrowed_config` gives it; :param tensors: the weights, by name.
     :param head: what kind of head to load, None for the encoder alone.
     :raises CheckpointError: a tensor is missing, unexpected or of another shape, or there is no such model.
     """
 
-    def __init__(self, folder: Path, *, head: HeadKind | None, dtype: torch.dtype) -> None:
-        self._model = _load(folder, head, dtype).eval()
-        config = self._model.config
+    def __init__(
+        self, config: PretrainedConfig, tensors: Mapping[str, Tensor], *, head: HeadKind | None, dtype: torch.dtype
+    ) -> None:
+        self._model = _load(config, tensors, head).to(dtype).eval()
         self.hidden_size: int = config.hidden_size
         self.layers: int = config.num_hidden_layers
         self.dtype = dtype
@@ -88,31 +97,53 @@ class BorrowedNetwork:
             return self._model(**inputs, **options)
 
 
-def _load(folder: Path, head: HeadKind | None, dtype: torch.dtype) -> Any:
+def borrowed_config(folder: Path, tensors: Mapping[str, Tensor]) -> PretrainedConfig:
+    """The configuration transformers reads from the folder, with as many labels as the head in the weights has outputs.
+
+    :raises CheckpointError: transformers refuses it.
+    """
+    from transformers import AutoConfig
+
+    try:
+        config: PretrainedConfig = AutoConfig.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False
+        )
+    except Exception as error:
+        raise CheckpointError(f"{folder}: transformers cannot read its config.json: {_one_line(error)}") from error
+    rows = next((tensors[name].shape[0] for name in _HEADS if name in tensors), None)
+    if rows is not None and rows != config.num_labels:
+        config.num_labels = rows
+    return config
+
+
+def _load(config: PretrainedConfig, tensors: Mapping[str, Tensor], head: HeadKind | None) -> Any:
+    """Build the model in float32, one at a time: transformers sets torch's default dtype for everybody meanwhile."""
     import transformers
 
-    classes = {
+    classes: dict[HeadKind | None, Any] = {
+        None: transformers.AutoModel,
         "sequence": transformers.AutoModelForSequenceClassification,
         "token": transformers.AutoModelForTokenClassification,
     }
-    kind = transformers.AutoModel if head is None else classes[head]
+    where = str(config.name_or_path)
+    by_config = classes[head]._model_mapping  # noqa: SLF001 - the class itself takes weights that were read, not a folder
     try:
-        with _quietly():
-            model, report = kind.from_pretrained(
-                str(folder),
-                dtype=dtype,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
+        with _ONE_AT_A_TIME, _quietly():
+            model, report = by_config[type(config)].from_pretrained(
+                None,
+                config=config,
+                state_dict=dict(tensors),
+                dtype=torch.float32,
+                ignore_mismatched_sizes=True,  # so that they are reported here by name
                 output_loading_info=True,
             )
     except Exception as error:
-        raise CheckpointError(f"{folder}: transformers cannot load it: {_one_line(error)}") from error
-    _check(folder, head, report)
+        raise CheckpointError(f"{where}: transformers cannot load it: {_one_line(error)}") from error
+    _check(where, head, report)
     return model
 
 
-def _check(folder: Path, head: HeadKind | None, report: Mapping[str, Any]) -> None:
+def _check(where: str, head: HeadKind | None, report: Mapping[str, Any]) -> None:
     """Refuse what transformers merely logs: tensors that are missing would be random."""
     missing = [
         name
@@ -126,7 +157,7 @@ def _check(folder: Path, head: HeadKind | None, report: Mapping[str, Any]) -> No
     ]
     said = [f"the weights {what} {', '.join(map(repr, names[:3]))}" for what, names in problems if names]
     if said:
-        raise CheckpointError(f"{folder}: {'; '.join(said)}")
+        raise CheckpointError(f"{where}: {'; '.join(said)}")
 
 
 @contextmanager

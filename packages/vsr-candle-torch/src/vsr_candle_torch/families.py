@@ -15,22 +15,23 @@ _ENCODER = {
 }
 
 
-def _family(name: str, prefix: str, summary: str) -> FamilyDescriptor:
+def _family(name: str, prefix: str, summary: str, *, after_padding: bool = False) -> FamilyDescriptor:
     return FamilyDescriptor(
         name=name,
         contract="1.0",
         summary=summary,
         model_types=(name,),
         architectures={prefix + suffix: capability for suffix, capability in _ENCODER.items()},
+        positions_after_padding=after_padding,
     )
 
 
 CONTRIBUTED = (
     _family("albert", "Albert", "ALBERT encoders, whose layers share their weights"),
-    _family("camembert", "Camembert", "French RoBERTa encoders"),
+    _family("camembert", "Camembert", "French RoBERTa encoders", after_padding=True),
     _family("distilbert", "DistilBert", "DistilBERT encoders"),
     _family("electra", "Electra", "ELECTRA discriminators"),
-    _family("mpnet", "MPNet", "MPNet encoders with relative positions"),
+    _family("mpnet", "MPNet", "MPNet encoders with relative positions", after_padding=True),
 )
 """Families the core does not know; their encoders are run here."""
 

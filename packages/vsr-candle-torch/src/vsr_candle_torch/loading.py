@@ -8,12 +8,20 @@ from typing import Any
 import torch
 from vsr_core.contract import Choice, LoadRequest, ModelHandle
 from vsr_core.errors import LoadError
-from vsr_core.local import ComputeThreads, WorkingMemory, build_encoder
+from vsr_core.local import (
+    ComputeThreads,
+    WorkingMemory,
+    build_encoder,
+    choose_precision,
+    compare,
+    probe_ids,
+    prove,
+)
 
 from .engine import TorchEngine
+from .network import Network
 from .networks import blueprint
-from .precision import choose
-from .probing import Candidates, prove
+from .precision import native_bfloat16, torch_dtype
 
 __all__ = ["load_encoder"]
 
@@ -36,15 +44,29 @@ def load_encoder(request: LoadRequest, config: Mapping[str, Any], *, threads: Co
 def _load(request: LoadRequest, config: Mapping[str, Any], *, threads: ComputeThreads) -> ModelHandle:
     device = _device(request)
     plan = blueprint(request, config)
-    candidates = Candidates(request, plan)
-    precision = choose(request.precision, backend_id=str(request.backend_id), compare=candidates.compare)
-    network = candidates.network(precision.dtype)
-    prove(request, network, candidates.probe_ids())
+    ids = probe_ids(request, vocabulary=plan.vocabulary, max_tokens=plan.max_tokens)
+    networks: dict[torch.dtype, Network] = {}
+
+    def engine(dtype: torch.dtype) -> TorchEngine:
+        if dtype not in networks:
+            networks[dtype] = plan.build(dtype)
+        return TorchEngine(networks[dtype], threads=1)
+
+    precision = choose_precision(
+        request.precision,
+        native=("bfloat16",) if native_bfloat16() else (),
+        place="this CPU",
+        backend_id=str(request.backend_id),
+        compare=lambda: compare(request, engine(torch.float32), engine(torch.bfloat16), ids=ids),
+    )
+    dtype = torch_dtype(precision.actual)
+    prove(request, engine(dtype), ids=ids)  # the first request finds the kernels warm, too
+    network = networks[dtype]
     return build_encoder(
         request,
         TorchEngine(network, threads=threads.total),
         device=device,
-        dtype=precision.choice,
+        dtype=precision,
         vocab_size=plan.vocabulary,
         memory_bytes=network.bytes,
         memory=WorkingMemory(),

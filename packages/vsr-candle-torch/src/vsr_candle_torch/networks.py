@@ -9,18 +9,20 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from vsr_core.catalog import model_folder
 from vsr_core.contract import LoadRequest, ModelSpec
 from vsr_core.errors import CheckpointError
 from vsr_core.taxonomy import Capability, Family
 
 from .bert import BERT_PROBE, BertConfig, BertEncoder
-from .borrowed import BorrowedNetwork
+from .borrowed import BorrowedNetwork, borrowed_config
 from .families import BORROWED, OWN, ROBERTAS
+from .fields import ConfigFields
 from .heads import HeadKind, HeadReader, bert_head, modernbert_head, roberta_head
 from .modernbert import MODERNBERT_PROBE, ModernBertConfig, ModernBertEncoder
 from .network import HeadedEncoder, Network
 from .packed import Encoder
-from .weights import StrictTensors, read_tensors
+from .weights import StrictTensors, check_values, read_tensors
 
 __all__ = ["Blueprint", "blueprint"]
 
@@ -108,10 +110,11 @@ def _family(name: str, config: Mapping[str, Any], where: str) -> _Family:
 
 class _Own:
     def __init__(self, request: LoadRequest, config: Mapping[str, Any], head: HeadKind | None) -> None:
-        self._where = str(request.path)
+        folder = model_folder(request.path)
+        self._where = str(folder)
         self._kind = head
-        self._family = _family(request.spec.family, config, str(request.path / "config.json"))
-        self._tensors: Mapping[str, Tensor] = read_tensors(request.path, request.spec.weights)
+        self._family = _family(request.spec.family, config, str(folder / "config.json"))
+        self._tensors: Mapping[str, Tensor] = read_tensors(folder, request.spec.weights)
         self.vocabulary = self._family.shape.vocabulary
         self.max_tokens: int | None = self._family.shape.max_tokens
 
@@ -128,13 +131,15 @@ class _Own:
 
 class _Borrowed:
     def __init__(self, request: LoadRequest, head: HeadKind | None, config: Mapping[str, Any]) -> None:
-        self._folder = request.path
+        folder = model_folder(request.path)
+        fields = ConfigFields(config, str(folder / "config.json"))
         self._kind = head
-        size = config.get("vocab_size")
-        if not isinstance(size, int) or isinstance(size, bool):
-            raise CheckpointError(f"{request.path / 'config.json'}: vocab_size must be a whole number, not {size!r}")
-        self.vocabulary = size
+        self._tensors = read_tensors(folder, request.spec.weights)
+        check_values(self._tensors, where=str(folder))
+        fields.epsilon("layer_norm_eps", 1e-12)
+        self._model = borrowed_config(folder, self._tensors)
+        self.vocabulary = fields.count("vocab_size")
         self.max_tokens: int | None = None
 
     def build(self, dtype: torch.dtype) -> Network:
-        return BorrowedNetwork(self._folder, head=self._kind, dtype=dtype)
+        return BorrowedNetwork(self._model, self._tensors, head=self._kind, dtype=dtype)

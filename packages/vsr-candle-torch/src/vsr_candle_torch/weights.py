@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from vsr_core.errors import CheckpointError
 
-__all__ = ["StrictTensors", "read_tensors"]
+__all__ = ["StrictTensors", "check_values", "read_tensors"]
 
 
 def read_tensors(folder: Path, files: Sequence[str]) -> dict[str, Tensor]:
@@ -30,6 +30,23 @@ def read_tensors(folder: Path, files: Sequence[str]) -> dict[str, Tensor]:
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{path} cannot be read as safetensors: {error}") from None
     return tensors
+
+
+def check_values(tensors: Mapping[str, Tensor], *, where: str) -> None:
+    """Refuse weights that are no finite numbers; the position ids some checkpoints carry are whole numbers by right.
+
+    :raises CheckpointError: naming the tensor.
+    """
+    for name, tensor in tensors.items():
+        if not name.endswith("position_ids"):
+            _check_float(name, tensor, where)
+
+
+def _check_float(name: str, tensor: Tensor, where: str) -> None:
+    if not tensor.is_floating_point():
+        raise CheckpointError(f"{where}: the tensor {name!r} is of dtype {tensor.dtype}, not of a float dtype")
+    if not bool(torch.isfinite(tensor).all()):
+        raise CheckpointError(f"{where}: the tensor {name!r} holds NaN or infinity")
 
 
 class StrictTensors:
@@ -79,10 +96,7 @@ class StrictTensors:
             raise CheckpointError(
                 f"{self.where}: the tensor {key!r} has shape {list(tensor.shape)}, the configuration says [{said}]"
             )
-        if not tensor.is_floating_point():
-            raise CheckpointError(f"{self.where}: the tensor {key!r} is of dtype {tensor.dtype}, not of a float dtype")
-        if not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"{self.where}: the tensor {key!r} holds NaN or infinity")
+        _check_float(key, tensor, self.where)
         self._taken.add(key)
         return tensor
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from vsr_core.catalog.documents import Document, inside, list_files, read_document
+from vsr_core.catalog.documents import Document, inside, list_files, model_folder, read_document
 from vsr_core.errors import CheckpointError
 
 
@@ -45,3 +45,23 @@ def test_hidden_files_and_deeper_folders_are_not_listed(write):
     folder = write({"a.json": {}, "b/c.json": {}, "b/d/e.json": {}, ".git/config": "", ".hidden": ""})
 
     assert list_files(folder) == {"a.json", "b/c.json"}
+
+
+def test_folders_of_single_layers_are_looked_into(write):
+    folder = write({"onnx/layer-6/model.onnx": b"1", "onnx/other/model.onnx": b"1", "onnx/layer-6/deep/x": b"1"})
+
+    assert list_files(folder) == {"onnx/layer-6/model.onnx"}
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "onnx/model.onnx", "onnx/layer-6/model.onnx", "openvino/m.xml"])
+def test_a_graph_belongs_to_the_folder_with_the_configuration(name, write):
+    folder = write({"config.json": {}, name: b"1"})
+
+    assert model_folder(folder / name) == folder
+
+
+def test_a_file_in_any_other_folder_belongs_to_that(write):
+    folder = write({"config.json": {}, "other/model.onnx": b"1", "onnx/config.json": {}, "onnx/model.onnx": b"1"})
+
+    assert model_folder(folder / "other" / "model.onnx") == folder / "other"
+    assert model_folder(folder / "onnx" / "model.onnx") == folder / "onnx"

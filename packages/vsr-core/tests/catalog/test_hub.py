@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from vsr_core.catalog import cached_source, parse_source
 from vsr_core.catalog.hub import wanted_files
 from vsr_core.errors import CheckpointError
 from vsr_core.taxonomy import Artifact
@@ -160,6 +161,17 @@ def test_a_model_that_was_fetched_counts_as_cached_though_the_repository_holds_m
     assert resolve("hf://org/other", tmp_path, script=CACHED, HF_ENDPOINT=hub).stdout.strip() == "None"
 
 
+def test_a_snapshot_without_a_tokenizer_does_not_count_as_cached(cached):
+    source, (snapshot,) = parse_source("hf://org/name"), (cached / "hub").glob("*/snapshots/*")
+    (snapshot / "model.safetensors").write_bytes(b"1")
+    assert cached_source(source, cache_dir=cached / "hub") is None
+
+    (snapshot / "tokenizer.json").write_bytes(b"{}")
+    found = cached_source(source, cache_dir=cached / "hub")
+    assert found is not None
+    assert found.revision == COMMIT
+
+
 def test_a_snapshot_without_weights_does_not_count_as_cached(cached):
     assert resolve("hf://org/name", cached, script=CACHED).stdout.strip() == "None"
 
@@ -219,3 +231,16 @@ def test_one_file_of_many_can_be_named():
 def test_pickles_alone_are_refused():
     with pytest.raises(CheckpointError, match="only pickled weights"):
         wanted_files(["config.json", "pytorch_model.bin"], name="hf://org/name@main")
+
+
+def test_a_graph_comes_with_its_manifest_its_head_and_its_exits():
+    names = ["config.json", "vsr_manifest.json", "head.safetensors", "onnx/layer-2/model.onnx", "onnx/model.onnx"]
+    names += ["onnx/layer-2/model.onnx.data", "onnx/model_int8.onnx"]
+
+    assert set(wanted_files(names, name="x")) == {*names[:-1]}
+    assert wanted_files(names, artifact=Artifact.QUANTIZED, name="x") == (
+        "config.json",
+        "head.safetensors",
+        "onnx/model_int8.onnx",
+        "vsr_manifest.json",
+    )

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from vsr_core.catalog import inspect_checkpoint
+from vsr_core.catalog import ExitLayer, ExportManifest, HeadLayout, inspect_checkpoint, write_manifest
 from vsr_core.contract import FamilyDescriptor, PoolingSpec
 from vsr_core.errors import CheckpointError
 from vsr_core.taxonomy import Artifact, Capability, Modality
@@ -160,3 +162,88 @@ def test_an_adapter_that_is_no_lora_is_refused(write, families):
     facts = inspect_checkpoint(write(adapter(peft_type="IA3")), families)
 
     assert "peft_type 'IA3' is not supported" in facts.refusals[0]
+
+
+@pytest.fixture
+def exported(write, bert):
+    """Writes an export of a classifier of three labels, and gives its folder."""
+
+    def make(**changes):
+        config = bert | {
+            "architectures": ["BertForSequenceClassification"],
+            "id2label": {str(number): name for number, name in enumerate(("low", "mid", "high"))},
+        }
+        files = dict.fromkeys(("model.onnx", "model.onnx.data"), b"\x08")
+        folder = write(
+            {"config.json": config, "head.safetensors": {"classifier.bias": np.ones(3, np.float32)}, **files}
+        )
+        manifest = ExportManifest(
+            family="bert",
+            architecture="BertForSequenceClassification",
+            capabilities=(Capability.SEQUENCE_CLASSIFICATION,),
+            hidden_size=8,
+            layers=4,
+            exits=(ExitLayer(layer=2, output="hidden_2"), ExitLayer(layer=4, output="hidden_4")),
+            max_tokens=32,
+            inputs=("input_ids",),
+            files=dict.fromkeys([*files, "head.safetensors"], "0" * 64),
+            head=HeadLayout(kind="sequence", labels=3, pool="cls"),
+        )
+        write_manifest(folder, replace(manifest, **changes))
+        return folder
+
+    return make
+
+
+def test_the_manifest_of_an_export_says_what_its_graph_gives(exported, families):
+    facts = inspect_checkpoint(exported(), families)
+
+    assert (facts.refusals, facts.artifact, facts.family) == ((), Artifact.ONNX, "bert")
+    assert (facts.exit_layers, facts.max_tokens, facts.stored_dtype) == ((2, 4), 32, "float32")
+    assert (facts.labels, facts.label_count, facts.activation) == (("low", "mid", "high"), 3, "softmax")
+    assert facts.weights == ("model.onnx", "model.onnx.data")
+    assert set(facts.files) == {"config.json", "vsr_manifest.json", "head.safetensors", *facts.weights}
+
+
+def test_an_export_may_state_its_pooling_and_that_it_is_quantised(exported, families):
+    pooling = PoolingSpec(modes=("max",))
+    facts = inspect_checkpoint(exported(pooling=pooling, quantization="int8-dynamic"), families)
+
+    assert (facts.artifact, facts.pooling) == (Artifact.QUANTIZED, pooling)
+
+
+def test_files_of_two_exports_are_refused(exported, families, write):
+    (refusal,) = inspect_checkpoint(exported(hidden_size=16), families).refusals
+    assert refusal.startswith("vsr_manifest.json is of a model with hidden_size 16, config.json says 8")
+
+    (refusal,) = inspect_checkpoint(exported(head=HeadLayout(kind="sequence", labels=2, pool="cls")), families).refusals
+    assert "config.json has 3 labels, the head in the weights has 2" in refusal
+
+    folder = exported()
+    (folder / "model.onnx.data_2").write_bytes(b"1")
+    (refusal,) = inspect_checkpoint(folder, families).refusals
+    assert refusal.startswith("vsr_manifest.json does not list model.onnx.data_2: files of two exports are mixed")
+
+
+def test_a_manifest_says_nothing_of_weights_that_are_no_graph(exported, families, classifier, write):
+    folder = exported()
+    write({"model.safetensors": classifier(3)})
+
+    facts = inspect_checkpoint(folder, families)
+
+    assert (facts.artifact, facts.exit_layers) == (Artifact.FULL, ())
+    assert "vsr_manifest.json" not in facts.files
+
+
+def test_a_graph_without_a_manifest_has_the_exits_it_has_files_for(bert, write, families):
+    one = write({"config.json": bert, "model.onnx": b"\x08"}, "one")
+    several = write(
+        {"config.json": bert, "onnx/layer-2/model.onnx": b"\x08", "onnx/layer-4/model.onnx": b"\x08"}, "two"
+    )
+    shallow = write({"config.json": bert, "model_layer_2.onnx": b"\x08"}, "shallow")
+
+    assert inspect_checkpoint(one, families).exit_layers == (4,)
+    assert inspect_checkpoint(several, families).exit_layers == (2, 4)
+    assert inspect_checkpoint(shallow, families).refusals == (
+        "no graph is of the native depth, 4; there are graphs for 2",
+    )

@@ -3,10 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from vsr_core.catalog import LabelMap, load_labels, resolve_labels
-from vsr_core.contract import CatalogEntry, ModelSpec
+from vsr_core.catalog import LabelMap, load_labels
+from vsr_core.catalog.documents import Document
+from vsr_core.catalog.labels import labels_of_config, stated_labels
+from vsr_core.contract import CatalogEntry
 from vsr_core.errors import CheckpointError
-from vsr_core.taxonomy import Artifact, Capability
 
 REFERENCE = next(
     (up / "shared" / "data" / "go-router" for up in Path(__file__).parents if (up / "shared" / "data").is_dir()), None
@@ -73,7 +74,7 @@ def test_more_than_ten_labels_are_ordered_as_numbers(write):
             "index 1 is 'classification_error', a name reserved",
         ),
         (["a", " "], "index 1 is empty"),
-        ([], "has no labels"),
+        ([], "no label is named"),
         ({"something": {}}, "has none of label_to_idx"),
         ("text", "expected a label map"),
         ({"model_type": "bert", "id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "only placeholders"),
@@ -101,32 +102,87 @@ def test_the_reference_routers_knowledge_bases_are_read(name, count):
     assert len(load_labels(REFERENCE / name).labels) == count
 
 
-def spec(labels=None):
-    return ModelSpec(
-        capabilities=(Capability.SEQUENCE_CLASSIFICATION,), family="bert", artifact=Artifact.FULL, labels=labels
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("[no, yes, on, off, NO, y]", ("no", "yes", "on", "off", "NO", "y")),
+        ("labels: [true, False, null, ~, Null]", ("true", "False", "null", "~", "Null")),
+        ("- 2024-01-31\n- 12:30\n- 1_000\n- 0x1F\n- 1e3\n", ("2024-01-31", "12:30", "1_000", "0x1F", "1e3")),
+        ("label_to_idx: {no: 0, yes: 1}", ("no", "yes")),
+        ("id2label: {1: off, 0: on}", ("on", "off")),
+        ("id2label: {'1': off, 00: on}", ("on", "off")),
+        ("base: &base {no: 0}\nlabel2id: {<<: *base, yes: 1}", ("no", "yes")),
+    ],
+)
+def test_every_word_of_a_yaml_file_is_text_and_every_index_a_number(text, labels, write):
+    assert load_labels(write({"m.yaml": text}) / "m.yaml").labels == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[a, 7]", "the label at index 1 must be a string, not 7"),
+        ("[a, 0.5]", "the label at index 1 must be a string, not 0.5"),
+        ("- a\n-\n", "the label at index 1 must be a string, not None"),
+        ("label2id: {a: yes}", "'yes' where an index should be"),
+        ("!thing a", "not YAML"),
+        ("label2id: {a: 1" + "0" * 5000 + "}", "digits"),
+        ("[" * 500, "nested too deeply"),
+    ],
+)
+def test_what_a_yaml_file_may_not_say(text, reason, write):
+    with pytest.raises(CheckpointError, match=r"m\.yml: ") as caught:
+        load_labels(write({"m.yml": text}) / "m.yml")
+    assert reason in caught.value.message
+
+
+def of_config(*names):
+    return labels_of_config(
+        Document(Path("config.json"), {"id2label": {str(at): name for at, name in enumerate(names)}})
     )
 
 
-def test_an_entrys_labels_go_before_those_of_the_files(tmp_path):
-    assert resolve_labels(CatalogEntry(name="m"), spec(("a", "b")), tmp_path) == ("a", "b")
-    assert resolve_labels(CatalogEntry(name="m", labels=("x", "y")), spec(), tmp_path) == ("x", "y")
-    assert resolve_labels(CatalogEntry(name="m"), spec(), tmp_path) is None
+def test_a_placeholder_is_the_name_that_says_its_own_index():
+    assert of_config("LABEL_0", "LABEL_1") is None
+    assert of_config("LABEL_3", "LABEL_2", "LABEL_1", "LABEL_0") == ("LABEL_3", "LABEL_2", "LABEL_1", "LABEL_0")
+    assert of_config("LABEL_0", "spam") == ("LABEL_0", "spam")
+    assert of_config("LABEL_00", "LABEL_01") == ("LABEL_00", "LABEL_01")
+
+
+def test_a_configuration_may_not_use_the_reserved_name():
+    with pytest.raises(CheckpointError, match=r"config\.json: the label at index 1 is 'classification_error'"):
+        of_config("a", "classification_error")
+
+
+def entry(labels=None):
+    return CatalogEntry(name="m", labels=labels)
+
+
+def test_labels_are_stated_in_the_entry_or_not_at_all(tmp_path):
+    assert stated_labels(entry(("x", "y")), tmp_path) == ("x", "y")
+    assert stated_labels(entry(), tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        (("a", "classification_error"), "index 1 is 'classification_error', a name reserved"),
+        (("a", "b", "a"), "'a' is at index 0 and at index 2"),
+        (("a", " "), "index 1 is empty"),
+        ((), "no label is named"),
+    ],
+)
+def test_an_entry_may_name_no_more_than_a_file_may(labels, reason, tmp_path):
+    with pytest.raises(CheckpointError, match=reason):
+        stated_labels(entry(labels), tmp_path)
 
 
 def test_a_label_file_is_looked_for_beside_the_configuration_and_then_in_the_model(write):
     model = write({"m.json": ["model", "files"]}, "model")
     conf = write({"other.json": ["x", "y"]}, "conf")
-    entry = CatalogEntry(name="m", labels="m.json")
 
-    assert resolve_labels(entry, spec(), model, conf) == ("model", "files")
+    assert stated_labels(entry("m.json"), model, conf) == ("model", "files")
     write({"m.json": ["conf", "files"]}, "conf")
-    assert resolve_labels(entry, spec(), model, conf) == ("conf", "files")
-    with pytest.raises(CheckpointError, match=r"'m': no label file 'none.json'"):
-        resolve_labels(CatalogEntry(name="m", labels="none.json"), spec(), model, conf)
-
-
-def test_a_label_file_that_contradicts_the_model_is_refused(write):
-    conf = write({"m.json": ["b", "a"]}, "conf")
-
-    with pytest.raises(CheckpointError, match=r"has the labels \(b, a\), the model's own files \(a, b\)"):
-        resolve_labels(CatalogEntry(name="m", labels="m.json"), spec(("a", "b")), conf, conf)
+    assert stated_labels(entry("m.json"), model, conf) == ("conf", "files")
+    with pytest.raises(CheckpointError, match=r"no label file 'none.json'; looked at .*conf.none.json and .*model"):
+        stated_labels(entry("none.json"), model, conf)

@@ -9,6 +9,17 @@ from vsr_core.errors import CheckpointError
 from vsr_core.taxonomy import Artifact, Capability, Modality
 from vsr_core.wire import from_json, to_json
 
+MEAN = ("mean",)
+
+
+TOKENIZER = {"post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}}
+
+
+@pytest.fixture
+def write(write):
+    """Write a folder of files, with a tokenizer."""
+    return lambda files, folder="model": write({"tokenizer.json": TOKENIZER, **files}, folder)
+
 
 def entry(**stated):
     return CatalogEntry(name="model", **stated)
@@ -158,7 +169,7 @@ def test_labels_may_name_what_the_files_do_not(bert, classifier, write, families
 
     assert (spec.labels, spec.activation, spec.dimensions) == (("benign", "jailbreak"), "softmax", ())
     assert problems(entry(labels=("a", "b", "c")), folder, families) == ("labels: the entry names 3, the model has 2",)
-    assert problems(entry(labels=("a", "a")), folder, families) == ("labels: a name occurs twice",)
+    assert problems(entry(labels=("a", "a")), folder, families) == ("labels: 'a' is at index 0 and at index 1",)
 
 
 def test_labels_the_files_name_are_not_renamed(bert, classifier, write, families):
@@ -168,7 +179,7 @@ def test_labels_the_files_name_are_not_renamed(bert, classifier, write, families
         "labels: the entry states unsafe, safe, the files say safe, unsafe",
     )
     assert problems(entry(positive_labels=("evil",)), folder, families) == (
-        "positive_labels: evil are none of the model's labels",
+        "positive_labels: evil are none of the model's labels (safe, unsafe)",
     )
 
 
@@ -234,4 +245,162 @@ def test_dimensions_and_pooling_are_for_embedding_models(bert, classifier, write
     assert problems(entry(dimensions=(4,), pooling=("cls",)), folder, families) == (
         "dimensions: only an embedding model has them",
         "pooling: only an embedding model has it",
+    )
+
+
+def test_the_layers_of_a_graph_are_those_it_has_outputs_for(bert, write, families):
+    graphs = {"model.onnx": b"\x08", "model_layer_1.onnx": b"\x08", "model_layer_2.onnx": b"\x08"}
+    path = write({"config.json": bert, **graphs})
+
+    assert specify(entry(pooling=MEAN), path, families=families).exit_layers == (1, 2, 4)
+    assert specify(entry(pooling=MEAN, layers=(2,)), path, families=families).exit_layers == (2, 4)
+    assert problems(entry(pooling=MEAN, layers=(2, 3)), path, families) == (
+        "layers: the graph has no output for 3, it has them for 1, 2, 4; export the model again with these layers",
+    )
+
+
+def test_a_quantised_graph_is_served_where_it_is_named_or_alone(bert, write, families):
+    path = write({"config.json": bert, "onnx/model.onnx": b"\x08", "onnx/model_int8.onnx": b"\x08"})
+    quantised = Artifact.QUANTIZED
+
+    assert specify(entry(pooling=MEAN), path, families=families).artifact is Artifact.ONNX
+    for spec in (
+        specify(entry(pooling=MEAN, artifact=quantised), path, families=families),
+        specify(entry(pooling=MEAN), path / "onnx" / "model_int8.onnx", families=families),
+    ):
+        assert (spec.artifact, spec.weights) == (quantised, ("onnx/model_int8.onnx",))
+        assert spec.files == ("config.json", "onnx/model_int8.onnx", "tokenizer.json")
+
+    (path / "onnx" / "model.onnx").unlink()
+    assert specify(entry(pooling=MEAN), path, families=families).artifact is quantised
+    assert "artifact: the entry states onnx, the files say quantized" in problems(
+        entry(pooling=MEAN, artifact=Artifact.ONNX), path, families
+    )
+
+
+def test_a_label_file_is_read_and_counts_as_labels_of_the_entry(bert, classifier, write, families, tmp_path):
+    folder = write(classifier_files(bert, classifier, ["LABEL_0", "LABEL_1"]) | {"two.json": ["no", "yes"]})
+    write({"three.json": ["a", "b", "c"], "two.json": ["off", "on"]}, "conf")
+    stated = entry(labels="two.json", positive_labels=("yes",))
+
+    assert specify(stated, folder, families=families).labels == ("no", "yes")
+    assert specify(
+        replace(stated, positive_labels=()), folder, families=families, relative_to=tmp_path / "conf"
+    ).labels == ("off", "on")
+    with pytest.raises(CheckpointError) as caught:
+        specify(entry(labels="three.json"), folder, families=families, relative_to=tmp_path / "conf")
+    assert caught.value.problems == ("labels: 'three.json' names 3, the model has 2",)
+    assert problems(replace(stated, positive_labels=("maybe",)), folder, families) == (
+        "positive_labels: maybe are none of the model's labels (no, yes)",
+    )
+    assert problems(entry(labels="none.json", positive_labels=("x",)), folder, families)[0].startswith(
+        "labels: no label file 'none.json'; looked at "
+    )
+
+
+def test_a_label_file_that_contradicts_the_files_is_refused(bert, classifier, write, families):
+    folder = write(classifier_files(bert, classifier, ["a", "b"]) | {"m.json": ["b", "a"]})
+
+    assert problems(entry(labels="m.json"), folder, families) == ("labels: the entry states b, a, the files say a, b",)
+
+
+def test_the_reserved_label_is_refused_wherever_it_is_stated(bert, classifier, write, families):
+    named = ("a", "classification_error")
+    folder = write(classifier_files(bert, classifier, ["LABEL_0", "LABEL_1"]) | {"m.json": list(named)})
+
+    for labels in (named, "m.json"):
+        (problem,) = problems(entry(labels=labels), folder, families)
+        assert problem.startswith("labels: ")
+        assert "index 1 is 'classification_error', a name reserved for failures" in problem
+    with pytest.raises(CheckpointError, match="a name reserved for failures"):
+        specify(entry(), write(classifier_files(bert, classifier, named), "named"), families=families)
+
+
+def test_labels_without_names_may_be_positive_by_their_numbers(bert, classifier, write, families):
+    folder = write(classifier_files(bert, classifier, ["LABEL_0", "LABEL_1"]))
+
+    assert specify(entry(positive_labels=("LABEL_0",)), folder, families=families).labels is None
+    assert problems(entry(positive_labels=("LABEL_0", "LABEL_2")), folder, families) == (
+        "positive_labels: LABEL_2 are none of the model's labels (LABEL_0, LABEL_1)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "outputs", "stated", "problem"),
+    [
+        ({"problem_type": "regression"}, 1, {"temperature": 2.0}, "calibration.temperature: 2 calibrates prob"),
+        ({}, 2, {"threshold": 1.5}, "threshold: 1.5 is no probability"),
+        ({}, 3, {"capabilities": (Capability.RERANKING,)}, "capabilities: a reranker's head has one output"),
+        ({}, 1, {"capabilities": (Capability.RERANKING,), "threshold": 0.5}, "threshold: has no effect"),
+        (
+            {"sbert_ce_default_activation_function": "torch.nn.modules.activation.Softmax"},
+            1,
+            {},
+            "capabilities: a reranker's head has one output, with 'sigmoid' or no activation, and this one has a soft",
+        ),
+        ({"architectures": ["BertForTokenClassification"]}, 2, {}, "labels: no file names what the head marks"),
+    ],
+)
+def test_a_head_that_no_load_would_serve_is_a_problem(
+    config, outputs, stated, problem, bert, classifier, write, families
+):
+    files = classifier_files(bert, classifier, [f"LABEL_{index}" for index in range(outputs)])
+    files["config.json"] |= config
+
+    (found,) = problems(entry(**stated), write(files), families)
+    assert found.startswith(problem)
+
+
+def test_a_raw_score_may_have_any_threshold(bert, classifier, write, families):
+    files = classifier_files(bert, classifier, ["LABEL_0"])
+    files["config.json"] |= {"problem_type": "regression"}
+
+    assert specify(entry(threshold=-3.5), write(files), families=families).activation == "none"
+
+
+def test_an_encoder_needs_a_tokenizer_whatever_the_form_of_its_weights(bert, sentence, write, families):
+    missing = "tokenizer: tokenizer.json is missing, and there is no vocab.txt with a tokenizer_config.json; "
+
+    for files in (sentence, {"config.json": bert, "model.onnx": b"\x08"}):
+        folder = write(files)
+        (folder / "tokenizer.json").unlink()
+        (problem,) = problems(entry(pooling=MEAN), folder, families)
+        assert problem.startswith(missing)
+        (folder / "tokenizer.json").write_text('{"model": {"vocab', encoding="utf-8")
+        assert problems(entry(pooling=MEAN), folder, families) == (
+            "tokenizer: tokenizer.json is no whole JSON object; fetch the file again",
+        )
+
+
+def test_a_generative_model_and_a_base_of_adapters_are_not_asked_for_a_fast_tokenizer(bert, weights, write, families):
+    config = bert | {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
+    generator = write({"config.json": config, "model.safetensors": weights}, "generator")
+    base = write({"config.json": bert, "model.safetensors": weights}, "base")
+    for folder in (generator, base):
+        (folder / "tokenizer.json").unlink()
+
+    assert specify(entry(), generator, families=families).family == "qwen3"
+    assert specify(entry(capabilities=(Capability.ADAPTER_SERVING,)), base, families=families).family == "bert"
+
+
+def test_a_limit_leaves_room_beside_the_special_tokens(bert, classifier, write, families):
+    folder = write(classifier_files(bert, classifier, ["a", "b"]))
+    pairs = (Capability.PAIR_CLASSIFICATION,)
+
+    assert specify(entry(max_tokens=3), folder, families=families).max_tokens == 3
+    assert specify(entry(max_tokens=4, capabilities=pairs), folder, families=families).max_tokens == 4
+    assert problems(entry(max_tokens=2), folder, families) == (
+        "max_tokens: 2 leaves no room beside 2 special tokens; raise it",
+    )
+    assert problems(entry(max_tokens=3, capabilities=pairs), folder, families) == (
+        "max_tokens: 3 leaves no room beside 3 special tokens; raise it",
+    )
+
+
+def test_a_limit_has_to_be_stated_where_no_file_has_one(bert, weights, write, families):
+    config = {key: value for key, value in bert.items() if key != "max_position_embeddings"}
+    folder = write({"config.json": config, "model.safetensors": weights})
+
+    assert problems(entry(pooling=MEAN), folder, families) == (
+        "max_tokens: no file states how many tokens the model takes; state 'max_tokens'",
     )

@@ -54,7 +54,7 @@ def refused(load: Callable[..., Configuration]) -> Callable[..., list[str]]:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Callable[..., str]:
-    """Writes a BERT of width 4 and depth 2 without weights worth the name, and gives its folder's name."""
+    """Writes a BERT of width 4 and depth 2 without weights or a tokenizer worth the name, and gives its folder's name."""
 
     def model(name: str, **config: Any) -> str:
         folder = tmp_path / name
@@ -67,6 +67,7 @@ def model(tmp_path: Path) -> Callable[..., str]:
             "max_position_embeddings": 512,
         }
         (folder / "config.json").write_text(json.dumps(values | config), encoding="utf-8")
+        (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
         write_safetensors(folder / "model.safetensors", {"embeddings.word_embeddings.weight": [8, 4]})
         return name
 

@@ -314,6 +314,35 @@ def test_statements_that_contradict_the_files_are_shown_at_their_keys(examine, m
     assert any(problem.where == "catalog.b.source" and "pooling" in problem.message for problem in report.problems)
 
 
+def test_what_no_load_would_accept_is_shown_at_its_key(examine, model, tmp_path):
+    folder = model("bert", architectures=["BertForSequenceClassification"], id2label={"0": "LABEL_0", "1": "LABEL_1"})
+    (tmp_path / "three.yaml").write_text("[no, yes, off]", encoding="utf-8")
+    (tmp_path / "bert" / "tokenizer.json").unlink()
+    report = examine(
+        f"""\
+        catalog:
+          a:
+            source: {folder}
+            backends: [local]
+            labels: three.yaml
+            threshold: 2
+          b:
+            source: {folder}
+            backends: [local]
+            labels: [a, classification_error]
+        """
+    )
+    assert [(problem.line, problem.where) for problem in report.problems] == [
+        (3, "catalog.a.source"),
+        (5, "catalog.a.labels"),
+        (6, "catalog.a.threshold"),
+        (8, "catalog.b.source"),
+        (10, "catalog.b.labels"),
+    ]
+    assert "tokenizer.json is missing" in report.problems[0].message
+    assert report.problems[1].message == "'three.yaml' names 3, the model has 2"
+
+
 def test_a_missing_label_file_is_a_problem(examine, model):
     folder = model("bert", architectures=["BertForSequenceClassification"], id2label={"0": "a", "1": "b"})
     (problem,) = lines(examine(f"catalog: {{a: {{source: {folder}, labels: none.json, backends: [local]}}}}"))

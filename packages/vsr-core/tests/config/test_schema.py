@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from decimal import Decimal
+from typing import get_args
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 from vsr_core.config import load_config
+from vsr_core.config.fields import Strict
 from vsr_core.contract import BackendId, BatchingHints, CatalogEntry, Preference, Price
 from vsr_core.errors import ConfigError
 from vsr_core.taxonomy import Artifact, Capability, Kind, Modality
@@ -92,7 +97,7 @@ def test_a_remote_model_needs_no_source(load):
         ("{source: a, labels: [a, a]}", "", "'labels' names a label twice"),
         ("{source: a, labels: [a, 5]}", ".labels[1]", "expected text"),
         ("{source: a, labels: [a], positive_labels: [b]}", "", "'positive_labels' has 'b', which 'labels' has not"),
-        ("{source: a, threshold: 1.5}", ".threshold", "less than or equal to 1"),
+        ("{source: a, threshold: high}", ".threshold", "expected a number"),
         ("{source: a, threshold: .nan}", ".threshold", "expected a finite number"),
         ("{source: a, calibration: {temperature: 0}}", ".calibration.temperature", "greater than 0"),
         ("{source: a, calibration: 2}", ".calibration", "expected a mapping"),
@@ -229,3 +234,44 @@ def test_what_the_other_sections_may_not_say(refused, written, where, message):
 def test_more_than_a_machine_can_take_is_refused(write, text, key):
     with pytest.raises(ConfigError, match=key):
         load_config(write(text))
+
+
+def numbers(model):
+    """Every field of the sections of the schema that takes a number."""
+    return [
+        pytest.param(field, id=f"{section.__name__}.{name}")
+        for section in model.__subclasses__()
+        for name, field in section.model_fields.items()
+        if re.search('"(number|integer)"', json.dumps(TypeAdapter(field.rebuild_annotation()).json_schema()))
+        and not any(isinstance(item, type) and issubclass(item, Strict) for item in walk(field.annotation))
+    ]
+
+
+def walk(annotation):
+    yield annotation
+    for part in get_args(annotation):
+        yield from walk(part)
+
+
+@pytest.mark.parametrize("field", numbers(Strict))
+@pytest.mark.parametrize("value", [True, False])
+def test_true_and_false_are_no_numbers(field, value):
+    with pytest.raises(ValidationError):
+        TypeAdapter(field.rebuild_annotation()).validate_python(value)
+
+
+@pytest.mark.parametrize(
+    ("written", "where", "message"),
+    [
+        ("catalog: {m: {source: a, threshold: true}}", "catalog.m.threshold", "expected a number"),
+        ("server: {port: true}", "server.port", "expected a whole number"),
+        ("prices: {'a:b': {input: true}}", "prices.a:b.input", "expected a number"),
+    ],
+)
+def test_a_truth_value_in_place_of_a_number_is_told_like_any_other_mistake(refused, written, where, message):
+    assert refused(written) == [f"vsr.yaml:1: {where}: {message}"]
+
+
+@pytest.mark.parametrize("threshold", [-3.5, 0, 1, 12])
+def test_a_threshold_may_be_any_finite_number_since_raw_scores_are(load, threshold):
+    assert load(f"catalog: {{m: {{source: a, threshold: {threshold}}}}}").catalog["m"].threshold == threshold

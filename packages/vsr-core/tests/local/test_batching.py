@@ -213,7 +213,7 @@ class TestAdmission:
         each = batcher(toy(), small_queue)
         with pytest.raises(InputTooLongError, match="split the request") as caught:
             each.submit([item(5)] * 6)
-        assert (caught.value.unit, caught.value.limit, caught.value.actual) == ("texts", 5, 6)
+        assert (caught.value.unit, caught.value.limit, caught.value.actual) == ("sequences", 5, 6)
         with pytest.raises(InputTooLongError) as caught:
             each.submit([item(*([5] * 41))])
         assert caught.value.unit == "tokens"

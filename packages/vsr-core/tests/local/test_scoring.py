@@ -109,6 +109,10 @@ class TestResults:
     def test_passed_says_whether_a_label_that_counts_reached_the_threshold(self, threshold, positive, logits, passed):
         assert scorer(threshold=threshold, positive_labels=positive).result(f32(*logits)).passed is passed
 
+    def test_labels_without_names_may_be_positive_by_their_numbers(self):
+        made = scorer(None, threshold=0.5, positive_labels=("LABEL_0",))
+        assert [made.result(f32(*logits)).passed for logits in ((3, 0), (0, 3))] == [True, False]
+
     def test_a_raw_score_may_have_any_threshold(self):
         assert scorer(("quality",), activation="none", threshold=-3.0).result(f32(-2.5)).passed is True
 
@@ -134,18 +138,19 @@ class TestChecks:
     [
         ({"activation": None}, "no file states how logits become scores"),
         ({"activation": "relu"}, "'relu' does not"),
-        ({"temperature": 0.0}, "temperature=0.0 cannot divide logits"),
+        ({"temperature": 0.0}, "calibration.temperature: 0 cannot divide logits"),
         ({"temperature": -1.0}, "above 0"),
         ({"temperature": math.nan}, "above 0"),
         ({"temperature": math.inf}, "above 0"),
-        ({"activation": "none", "temperature": 2.0}, "temperature=2.0 calibrates probabilities"),
-        ({"threshold": 1.5}, "threshold=1.5 is no score"),
+        ({"activation": "none", "temperature": 2.0}, "calibration.temperature: 2 calibrates probabilities"),
+        ({"threshold": 1.5}, "threshold: 1.5 is no probability"),
         ({"threshold": -0.1}, "from 0 to 1"),
         ({"threshold": math.nan}, "from 0 to 1"),
-        ({"activation": "none", "threshold": math.nan}, "threshold=nan"),
-        ({"positive_labels": ("yes", "maybe")}, "'maybe' are not among the labels no, yes"),
-        ({"labels": None, "positive_labels": ("LABEL_1",)}, "state the 'labels' too"),
-        ({"labels": ("a", "b", "a")}, "'a' is the name of two labels"),
+        ({"activation": "none", "threshold": math.nan}, "threshold: nan is no score"),
+        ({"positive_labels": ("yes", "maybe")}, r"maybe are none of the model's labels \(no, yes\)"),
+        ({"labels": None, "positive_labels": ("LABEL_1", "maybe")}, "positive_labels: maybe are none"),
+        ({"labels": ("a", "b", "a")}, "labels: 'a' is at index 0 and at index 2"),
+        ({"labels": ("a", "classification_error")}, "a name reserved for failures"),
         ({"labels": ("a",)}, "a softmax over one label is always 1"),
     ],
 )

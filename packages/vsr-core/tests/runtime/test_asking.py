@@ -12,6 +12,7 @@ from vsr_core.contract import (
     TokenClassificationRequest,
 )
 from vsr_core.errors import CapabilityUnmetError, InvalidInputError, ModelNotFoundError
+from vsr_core.testing import write_encoder
 
 
 @pytest.fixture
@@ -159,8 +160,9 @@ def test_a_model_for_something_else_is_refused_with_the_reason(vsr, call, reason
     assert asked(vsr) == []
 
 
-def test_an_entry_that_states_reranking_makes_a_reranker_of_a_classifier(heads, host):
-    entry = {"source": str(heads / "sequence"), "capability": "reranking"}
+def test_an_entry_that_states_reranking_makes_a_reranker_of_a_classifier(host, tmp_path):
+    folder = write_encoder(tmp_path / "one", "bert", head="sequence", labels=["relevant"])
+    entry = {"source": str(folder), "capability": "reranking"}
     with Runtime({"catalog": {"stated": entry}}, host=host) as vsr:
         assert vsr.rerank("q", ["a", "q"]).results[0].index == 1
         with pytest.raises(CapabilityUnmetError, match="the model is for reranking"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import threading
 import time
 
@@ -20,6 +21,9 @@ from vsr_core.errors import (
     ModelNotFoundError,
     RuntimeClosedError,
 )
+from vsr_core.testing import ToyHandle
+
+toy_embed = ToyHandle._embed
 
 
 @pytest.fixture
@@ -163,6 +167,89 @@ def test_a_backend_that_fails_to_load_is_named_and_another_try_may_work(vsr):
     toy(vsr).before_load = None
     vsr.load()
     assert vsr.embed("a").envelope.backend_id == BackendId("toy", "mini")
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("nosuch", r"no role and no model is called 'nosuch'; `vsr models` lists them"),
+        ("toy:nosuch", r"toy:nosuch: the catalog has no model called 'nosuch'"),
+        ("lost", r".*lost"),
+    ],
+)
+def test_a_name_that_stands_for_nothing_is_told_without_a_kind_nobody_asked_for(config, host, model, told):
+    config["roles"]["classification"] = {"lost": ["lost:gone"]}
+    config["roles"]["embedding"].pop("lost")
+    with Runtime(config, host=host) as vsr:
+        for ask in (vsr.load, vsr.swap, vsr.unload):
+            with pytest.raises(ModelNotFoundError) as caught:
+                ask(model)
+            assert "embedding" not in caught.value.message
+            assert re.match(told, caught.value.message)
+
+
+def test_the_default_is_told_without_a_kind_too(host):
+    with Runtime(host=host) as vsr, pytest.raises(ModelNotFoundError, match="no role is called 'default', and there"):
+        vsr.load()
+
+
+def test_a_model_that_nobody_serves_is_refused_for_what_it_is_for(host, heads):
+    catalog = {"intent": {"source": str(heads / "sequence"), "backends": ["other"]}}
+    with Runtime({"catalog": catalog, "backends": {"other": {"adapter": "toy"}}}, host=host) as vsr:
+        with pytest.raises(CapabilityUnmetError) as caught:
+            vsr.load("toy:intent")
+        assert caught.value.unmet == "backend"
+        assert vsr.load("intent").backend_id == BackendId("other", "intent")
+
+
+SPLIT = {"query": "query: ", "passage": "passage: "}
+
+
+@pytest.mark.parametrize("prompts", [{}, SPLIT], ids=["asked together", "asked apart"])
+@pytest.mark.parametrize(
+    ("odd", "named"),
+    [("q", "query"), ("x", "documents[0]"), ("y", "documents[1]"), ("x y", "documents[0], documents[1]")],
+)
+def test_a_derived_ranking_names_inputs_as_its_caller_does(config, host, prompts, odd, named):
+    config["catalog"]["mini"]["prompts"] = prompts
+    with Runtime(config, host=host) as vsr:
+        vsr.load()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ToyHandle, "_embed", refuse(odd.split()))
+            with pytest.raises(InvalidInputError) as caught:
+                vsr.rerank("q", ["x", "y"])
+    assert (caught.value.message, caught.value.param) == (f"{named} is odd", named)
+
+
+def test_a_similarity_names_inputs_as_its_caller_does(config, host, monkeypatch):
+    monkeypatch.setattr(ToyHandle, "_embed", refuse(["q", "y"]))
+
+    async def main():
+        async with AsyncRuntime(config, host=host) as vsr:
+            await vsr.similarity("q", ["x", "y"])
+
+    with pytest.raises(InvalidInputError, match=r"^text, candidates\[1\] is odd$"):
+        asyncio.run(main())
+
+
+def test_an_error_of_a_request_the_caller_made_stays_as_it_is(vsr, monkeypatch):
+    monkeypatch.setattr(ToyHandle, "_embed", refuse(["x"]))
+    with pytest.raises(InvalidInputError, match=r"^texts\[1\] is odd$") as caught:
+        vsr.embed(["q", "x"])
+    assert caught.value.param == "texts[1]"
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def refuse(odd):
+    """A handle's embedding that does not like some texts."""
+
+    def embed(handle, request, call):
+        found = [f"texts[{index}]" for index, text in enumerate(request.texts) if text in odd]
+        if found:
+            raise InvalidInputError(f"{', '.join(found)} is odd", param=", ".join(found)) from KeyError()
+        return toy_embed(handle, request, call)
+
+    return embed
 
 
 def test_models_are_listed_sorted_whether_loaded_or_not(vsr):

@@ -9,6 +9,8 @@ from ..errors import CheckpointError
 from ..taxonomy import Artifact
 from .documents import Document, list_files, model_folder, read_document
 from .gguf_header import gguf_config, gguf_dtype, read_gguf_header
+from .graphs import is_graph
+from .manifest import HEAD_WEIGHTS, MANIFEST, ExportManifest, read_manifest
 from .safetensors_header import TensorEntry, dominant_dtype
 from .sentence_transformers import SentenceTransformer, read_sentence_transformer
 from .weights import (
@@ -56,6 +58,7 @@ class Contents:
     :param tensors: the header of safetensors weights.
     :param config: ``config.json``, or what the header of a GGUF file says in its terms.
     :param adapter: ``adapter_config.json`` of a LoRA adapter.
+    :param manifest: of a graph that was exported by this product.
     """
 
     folder: Path
@@ -70,6 +73,7 @@ class Contents:
     tensors: dict[str, TensorEntry]
     stored_dtype: str | None = None
     adapter: Document | None = None
+    manifest: ExportManifest | None = None
     index: str | None = None
     refusals: tuple[str, ...] = ()
 
@@ -78,7 +82,14 @@ class Contents:
         """All files the model is made of, sorted: weights, configuration, tokenizer, label maps."""
         parts = {name for name in self.names if name.removeprefix(self.prefix) in _PARTS or name in _PARTS}
         parts.update(self.label_files, self.weights, self.sentence.files if self.sentence is not None else ())
-        return tuple(sorted(parts if self.index is None else {*parts, self.index}))
+        parts.update(name for name in (self.index, *self._exported) if name is not None)
+        return tuple(sorted(parts))
+
+    @property
+    def _exported(self) -> tuple[str, ...]:
+        if self.manifest is None:
+            return ()
+        return (MANIFEST,) if self.manifest.head is None else (MANIFEST, HEAD_WEIGHTS)
 
     @property
     def label_files(self) -> tuple[str, ...]:
@@ -104,7 +115,8 @@ def read_contents(path: Path, stated: Artifact | None) -> Contents:
     if path.is_dir():
         offered = available(names, base)
     else:
-        offered = {artifact_of_file(path): with_companions((path.name,), names)}
+        name = path.relative_to(folder).as_posix()
+        offered = {artifact_of_file(path): with_companions((name,), names)}
     form = _choose(folder, names, offered, stated, refusals=refusals)
     contents = Contents(
         folder=folder,
@@ -152,6 +164,8 @@ def _with_weights(contents: Contents, base: str) -> Contents:
         path = contents.folder / contents.weights[0]
         header = read_gguf_header(path)
         return replace(contents, config=Document(path, gguf_config(header)), stored_dtype=gguf_dtype(header))
+    if contents.weights and is_graph(contents.weights[0]):
+        return _with_manifest(contents)
     if contents.form not in (Artifact.FULL, Artifact.LORA_ADAPTER) or not contents.weights:
         return contents
     index = shard_index(contents.names, base) if contents.form is Artifact.FULL else None
@@ -160,6 +174,22 @@ def _with_weights(contents: Contents, base: str) -> Contents:
     if contents.form is Artifact.LORA_ADAPTER:
         return _with_adapter(contents)
     return replace(contents, form=_form_of_whole(contents))
+
+
+def _with_manifest(contents: Contents) -> Contents:
+    """What the manifest says of the graph, where there is one and the graph is the one it was written for."""
+    manifest = read_manifest(contents.folder)
+    if manifest is None:
+        return contents
+    others = [name for name in contents.weights if name not in manifest.files]
+    if others:
+        refusal = (
+            f"{MANIFEST} does not list {others[0]}: files of two exports are mixed; "
+            "export the model again into an empty folder"
+        )
+        return replace(contents, refusals=(*contents.refusals, refusal))
+    form = contents.form if manifest.quantization is None else Artifact.QUANTIZED
+    return replace(contents, manifest=manifest, form=form, stored_dtype=manifest.dtype)
 
 
 def _with_adapter(contents: Contents) -> Contents:

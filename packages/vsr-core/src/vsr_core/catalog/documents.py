@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,10 @@ __all__ = ["Document", "inside", "list_files", "model_folder", "read_document", 
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
 """No configuration file of a model comes near this; a larger one is refused before it is read."""
+
+_GRAPH_FOLDERS = frozenset({"onnx", "openvino"})
+_EXIT_FOLDER = re.compile(r"layer-\d+")
+"""A folder with the graph that ends at a layer; it lies in the model's folder or in that of its graphs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,18 @@ class Document:
 
 
 def model_folder(path: Path) -> Path:
-    """The folder of a model given by its folder or by one file in it; names in a spec are relative to it."""
-    return path if path.is_dir() else path.parent
+    """The folder of a model given by its folder or by one file in it; names in a spec are relative to it.
+
+    A graph often lies in a subfolder (``onnx/model.onnx``) of the folder that has its ``config.json``.
+    """
+    if path.is_dir():
+        return path
+    for folder in path.parents:
+        if (folder / "config.json").is_file():
+            return folder
+        if not (folder.name in _GRAPH_FOLDERS or _EXIT_FOLDER.fullmatch(folder.name)):
+            break
+    return path.parent
 
 
 def read_json(path: Path) -> Any:
@@ -135,6 +150,8 @@ def inside(name: object, named_by: Path) -> str:
 def list_files(folder: Path) -> frozenset[str]:
     """The files of a folder and of the folders in it, relative, in POSIX form; hidden ones are left out.
 
+    Of the folders within those, only such as ``layer-6`` are looked into, which hold the graph of one layer.
+
     :raises CheckpointError: a folder that cannot be read.
     """
     try:
@@ -150,7 +167,11 @@ def _walk(folder: Path) -> Iterator[str]:
         if entry.is_file():
             yield entry.name
         elif entry.is_dir():
-            yield from (f"{entry.name}/{inner.name}" for inner in entry.iterdir() if inner.is_file())
+            for inner in entry.iterdir():
+                if inner.is_file():
+                    yield f"{entry.name}/{inner.name}"
+                elif _EXIT_FOLDER.fullmatch(inner.name):
+                    yield from (f"{entry.name}/{inner.name}/{one.name}" for one in inner.iterdir() if one.is_file())
 
 
 def _shown(value: object) -> str:

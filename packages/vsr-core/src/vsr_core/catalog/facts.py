@@ -22,6 +22,7 @@ class CheckpointFacts:
     :param servable: what an entry may state it is for, or None where the files do not say.
     :param native_dimensions: width of an embedding, should the checkpoint be asked for one.
     :param matryoshka: widths the files say the embedding may be cut to.
+    :param exit_layers: the layers a graph has an output for, rising; empty where the weights can be left at any.
     :param label_count: outputs of the head.
     :param base_model: for an adapter, the base it was trained on, as its configuration names it.
     """
@@ -37,6 +38,7 @@ class CheckpointFacts:
     servable: frozenset[Capability] | None = None
     hidden_size: int | None = None
     layers: int | None = None
+    exit_layers: tuple[int, ...] = ()
     native_dimensions: int | None = None
     matryoshka: tuple[int, ...] = ()
     max_tokens: int | None = None

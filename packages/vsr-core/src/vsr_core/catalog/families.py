@@ -38,6 +38,7 @@ def _core(
     model_types: tuple[str, ...],
     architectures: Mapping[str, Capability],
     pooling: PoolingMode | None = None,
+    positions_after_padding: bool = False,
 ) -> FamilyDescriptor:
     return FamilyDescriptor(
         name=family.value,
@@ -46,6 +47,7 @@ def _core(
         model_types=model_types,
         architectures=architectures,
         pooling=pooling,
+        positions_after_padding=positions_after_padding,
     )
 
 
@@ -67,12 +69,14 @@ CORE_FAMILIES: tuple[FamilyDescriptor, ...] = (
         "RoBERTa encoders, whose positions start after the padding id",
         model_types=("roberta",),
         architectures=_classes("Roberta", _ENCODER),
+        positions_after_padding=True,
     ),
     _core(
         Family.XLM_ROBERTA,
         "multilingual RoBERTa encoders",
         model_types=("xlm-roberta",),
         architectures=_classes("XLMRoberta", _ENCODER),
+        positions_after_padding=True,
     ),
     _core(
         Family.MODERNBERT,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ..contract import FamilyDescriptor
-from ..taxonomy import Family
 from .contents import Contents
 from .documents import Document
 from .sentence_transformers import SentenceTransformer
 
-__all__ = ["embedding_width", "inner_config", "token_limits"]
+__all__ = ["depth_and_width", "embedding_width", "inner_config", "token_limits"]
 
 NO_LIMIT = 10**12
 """Tokenizers write a number beyond this where they know no limit."""
@@ -21,15 +20,22 @@ def inner_config(config: Document | None) -> Document | None:
     return config.section("text_config") or config
 
 
+def depth_and_width(inner: Document) -> tuple[int | None, int | None]:
+    """Layers of the text encoder and the width of its token vectors; DistilBERT calls them ``n_layers`` and ``dim``."""
+    layers, width = inner.size("num_hidden_layers"), inner.size("hidden_size")
+    return layers or inner.size("n_layers"), width or inner.size("dim")
+
+
 def token_limits(contents: Contents, family: FamilyDescriptor | None) -> tuple[int, ...]:
     """Every length the files claim the model takes, special tokens included.
 
-    They are ``max_seq_length`` of sentence-transformers, ``model_max_length`` of the tokenizer, and the positions
-    of the encoder. The smallest is the one in force.
+    They are ``max_seq_length`` of sentence-transformers, ``model_max_length`` of the tokenizer, the limit in the
+    manifest of an export, and the positions of the encoder. The smallest is the one in force.
     """
     claims = [
         contents.sentence.max_tokens if contents.sentence is not None else None,
         contents.tokenizer.size("model_max_length") if contents.tokenizer is not None else None,
+        contents.manifest.max_tokens if contents.manifest is not None else None,
     ]
     inner = inner_config(contents.config)
     positions = inner.size("max_position_embeddings") if inner is not None else None
@@ -54,8 +60,8 @@ def embedding_width(sentence: SentenceTransformer, hidden: int | None, refusals:
 
 
 def _unused_positions(config: Document, family: FamilyDescriptor | None) -> int:
-    """Learned positions no token uses: RoBERTa starts counting after its padding id."""
-    if family is None or family.name not in (Family.ROBERTA, Family.XLM_ROBERTA):
+    """Learned positions no token uses."""
+    if family is None or not family.positions_after_padding:
         return 0
     padding = config.integer("pad_token_id")
     return (1 if padding is None else padding) + 1

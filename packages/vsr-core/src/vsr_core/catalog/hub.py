@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ..errors import CheckpointError, ConfigError
 from ..taxonomy import Artifact
+from .manifest import HEAD_WEIGHTS
 from .weights import available, is_pickle
 
 __all__ = ["Progress", "cached_snapshot", "download", "wanted_files"]
@@ -87,6 +88,7 @@ def wanted_files(
     """
     kept = {file for file in names if file.endswith(_TEXTS) and _near(file, path)}
     kept |= {file for file in names if file.endswith("/model.safetensors") and _in_module(file, path)}
+    kept |= {file for file in names if PurePosixPath(file).name == HEAD_WEIGHTS and _near(file, path)}
     if path and path in names:
         data = re.compile(re.escape(path) + r"[._]data.*")
         beside = {str(PurePosixPath(path).with_suffix(".bin"))} if path.endswith(".xml") else set()

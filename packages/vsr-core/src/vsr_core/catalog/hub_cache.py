@@ -11,10 +11,14 @@ from .sources import HubSource, ResolvedSource
 __all__ = ["cached_source"]
 
 _WEIGHTS: Final = frozenset({".safetensors", ".onnx", ".xml", ".gguf", ".bin"})
+_TOKENIZERS: Final = frozenset({"tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"})
 
 
 def cached_source(source: HubSource, *, cache_dir: Path | None = None) -> ResolvedSource | None:
-    """Where the cache has a model, weights included; None where it has not, and nothing is fetched."""
+    """Where the cache has a model, with weights and a tokenizer; None where it has not, and nothing is fetched.
+
+    Others keep models in the same cache, and may have fetched less of one than it takes.
+    """
     try:
         from huggingface_hub.errors import LocalEntryNotFoundError
     except ImportError:
@@ -23,7 +27,9 @@ def cached_source(source: HubSource, *, cache_dir: Path | None = None) -> Resolv
         snapshot = cached_snapshot(source.repository, source.revision, cache_dir)
     except LocalEntryNotFoundError:
         return None
-    path = snapshot / source.path
-    if not path.exists() or not any(file.suffix in _WEIGHTS for file in snapshot.rglob("*")):
+    path, files = snapshot / source.path, list(snapshot.rglob("*"))
+    if not path.exists() or _WEIGHTS.isdisjoint(file.suffix for file in files):
+        return None
+    if _TOKENIZERS.isdisjoint(file.name for file in files) and not any(file.suffix == ".gguf" for file in files):
         return None
     return ResolvedSource(path=path, revision=snapshot.name, source=source)

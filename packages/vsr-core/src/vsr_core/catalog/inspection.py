@@ -10,9 +10,11 @@ from ..taxonomy import Artifact, Capability, Modality
 from .contents import Contents, read_contents
 from .facts import CheckpointFacts
 from .families import belongs, recognise
-from .geometry import embedding_width, inner_config, token_limits
+from .geometry import depth_and_width, embedding_width, inner_config, token_limits
+from .graphs import exit_graphs, is_graph
 from .heads import Head, head_rows, read_head
 from .labels import load_labels
+from .manifest import MANIFEST, ExportManifest
 from .purposes import capability_of_architecture, capability_of_task, servable
 from .sentence_transformers import SentenceTransformer, matryoshka_dimensions
 
@@ -50,9 +52,13 @@ def inspect_checkpoint(
     head = _head(contents, family, refusals)
     sentence = contents.sentence or SentenceTransformer()
     refusals.extend(sentence.refusals)
+    exported = contents.manifest
     limits = token_limits(contents, family)
     inner = inner_config(contents.config)
-    hidden = inner.size("hidden_size") if inner is not None else None
+    layers, hidden = depth_and_width(inner) if inner is not None else (None, None)
+    if exported is not None:
+        refusals.extend(_check_sizes(exported, layers, hidden))
+        layers, hidden = exported.layers, exported.hidden_size
     return CheckpointFacts(
         model_type=contents.config.text("model_type") if contents.config is not None else None,
         family=family.name if family is not None else None,
@@ -63,12 +69,13 @@ def inspect_checkpoint(
         capabilities=head.capabilities,
         servable=servable(head.capabilities, contents.form) if head.capabilities else None,
         hidden_size=hidden,
-        layers=inner.size("num_hidden_layers") if inner is not None else None,
+        layers=layers,
+        exit_layers=_exit_layers(contents, layers, refusals),
         native_dimensions=embedding_width(sentence, hidden, refusals),
         matryoshka=sentence.matryoshka or (matryoshka_dimensions(contents.config) if contents.config else ()),
         max_tokens=min(limits, default=None),
         advertised_max_tokens=max(limits, default=None),
-        pooling=sentence.pooling,
+        pooling=sentence.pooling or (exported.pooling if exported is not None else None),
         normalize=sentence.normalize,
         dense=sentence.dense,
         prompts=sentence.prompts,
@@ -95,6 +102,28 @@ def _code(contents: Contents) -> list[str]:
     ]
 
 
+def _exit_layers(contents: Contents, layers: int | None, refusals: list[str]) -> tuple[int, ...]:
+    """The layers the graphs of a model end at, or its manifest names; none for weights that can be left at any."""
+    if contents.manifest is not None:
+        return contents.manifest.exit_layers
+    if layers is None or not any(is_graph(name) for name in contents.weights):
+        return ()
+    found = tuple(exit_graphs(contents.weights, layers))
+    if found[-1] != layers:
+        refusals.append(f"no graph is of the native depth, {layers}; there are graphs for {', '.join(map(str, found))}")
+    return found
+
+
+def _check_sizes(manifest: ExportManifest, layers: int | None, hidden: int | None) -> list[str]:
+    """Refusals of a manifest that is not of the model in ``config.json``."""
+    pairs = (("num_hidden_layers", layers, manifest.layers), ("hidden_size", hidden, manifest.hidden_size))
+    return [
+        f"{MANIFEST} is of a model with {name} {exported}, config.json says {said}: files of two exports are mixed"
+        for name, said, exported in pairs
+        if said is not None and said != exported
+    ]
+
+
 def _architecture(contents: Contents) -> str | None:
     named = contents.config.items("architectures") if contents.config is not None else ()
     return named[0] if named and isinstance(named[0], str) else None
@@ -105,6 +134,8 @@ def _head(contents: Contents, family: FamilyDescriptor | None, refusals: list[st
         return Head(capabilities=(Capability.EMBEDDING,))
     capability = _capability(contents, family, refusals)
     rows = head_rows(contents.tensors)
+    if contents.manifest is not None and contents.manifest.head is not None:
+        rows = contents.manifest.head.labels
     if capability is None:
         return Head(capabilities=(), rows=rows)
     if capability not in _CLASSIFIERS:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..contract import CatalogEntry, ModelSpec
+from ..contract import CatalogEntry
 from ..errors import CheckpointError
 from .documents import Document, model_folder, read_json
 
-__all__ = ["LabelMap", "label_count", "labels_of_config", "load_labels", "resolve_labels"]
+__all__ = [
+    "LabelMap",
+    "label_count",
+    "labels_of_config",
+    "load_labels",
+    "names_problem",
+    "placeholders",
+    "stated_labels",
+]
 
 RESERVED = "classification_error"
 """A router answers this in place of a label when classifying failed; as a label it would hide that."""
 
 _FORWARD = ("label_to_idx", "label_to_id", "label2id", "category_to_idx")
 _INVERSE = ("idx_to_label", "id_to_label", "id2label", "idx_to_category")
-_PLACEHOLDER = re.compile(r"LABEL_\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ def load_labels(path: Path) -> LabelMap:
 
 
 def labels_of_config(config: Document) -> tuple[str, ...] | None:
-    """The names in ``id2label`` of a ``config.json``, or None where it has none or only ``LABEL_0`` and so on.
+    """The names in ``id2label`` of a ``config.json``, or None where it has none or only :func:`placeholders`.
 
     :raises CheckpointError: indices that are not 0 to n-1, or names that repeat.
     """
@@ -57,7 +63,7 @@ def labels_of_config(config: Document) -> tuple[str, ...] | None:
     if inverse is None or not inverse.values:
         return None
     names = _in_order(config.path, "id2label", _by_index(config.path, "id2label", inverse.values))
-    if all(_PLACEHOLDER.fullmatch(name) for name in names):
+    if names == placeholders(len(names)):
         return None
     return _checked(config.path, names)
 
@@ -68,35 +74,46 @@ def label_count(config: Document) -> int | None:
     return len(inverse.values) if inverse is not None else config.size("num_labels")
 
 
-def resolve_labels(
-    entry: CatalogEntry, spec: ModelSpec, path: Path, relative_to: Path | None = None
-) -> tuple[str, ...] | None:
-    """The labels a model is served with: those its entry states, or else those its files name.
+def placeholders(count: int) -> tuple[str, ...]:
+    """What labels without names are called: ``LABEL_0``, ``LABEL_1`` and so on, as in transformers."""
+    return tuple(f"LABEL_{index}" for index in range(count))
+
+
+def names_problem(names: Sequence[str]) -> str | None:
+    """What is wrong with these names as the labels of a model, in index order; None where nothing is."""
+    if not names:
+        return "no label is named"
+    for index, name in enumerate(names):
+        if not name.strip():
+            return f"the label at index {index} is empty"
+        if name == RESERVED:
+            return f"the label at index {index} is {RESERVED!r}, a name reserved for failures"
+        if name in names[:index]:
+            return f"{name!r} is at index {names.index(name)} and at index {index}"
+    return None
+
+
+def stated_labels(entry: CatalogEntry, path: Path, relative_to: Path | None = None) -> tuple[str, ...] | None:
+    """The labels an entry states, in itself or in a label file; None where it states none.
 
     :param path: the model's folder, or one file in it.
-    :param relative_to: the folder against which a label file named by the entry is looked up first; the model's
-        own folder is second.
-    :raises CheckpointError: a label file that is missing or wrong, or that contradicts the model's own names.
+    :param relative_to: the folder against which a label file is looked up first; the model's own folder is second.
+    :raises CheckpointError: a label file that is missing or wrong, or names that cannot be labels.
     """
-    if entry.labels is None:
-        return spec.labels
-    if isinstance(entry.labels, tuple):
-        return entry.labels
-    stated = load_labels(_find(entry, path, relative_to)).labels
-    if spec.labels is not None and stated != spec.labels:
-        raise CheckpointError(
-            f"{entry.name!r}: {entry.labels!r} has the labels {_shown(stated)}, the model's own files {_shown(spec.labels)}"
-        )
-    return stated
+    if isinstance(entry.labels, str):
+        return load_labels(_find(entry.labels, path, relative_to)).labels
+    if entry.labels is not None and (problem := names_problem(entry.labels)):
+        raise CheckpointError(problem)
+    return entry.labels
 
 
-def _find(entry: CatalogEntry, path: Path, relative_to: Path | None) -> Path:
-    named = Path(str(entry.labels)).expanduser()
+def _find(label_file: str, path: Path, relative_to: Path | None) -> Path:
+    named = Path(label_file).expanduser()
     places = [folder / named for folder in (relative_to or Path.cwd(), model_folder(path))]
     for place in places:
         if place.is_file():
             return place
-    raise CheckpointError(f"{entry.name!r}: no label file {entry.labels!r}; looked at {places[0]} and {places[1]}")
+    raise CheckpointError(f"no label file {label_file!r}; looked at {places[0]} and {places[1]}")
 
 
 def _read(path: Path) -> Any:
@@ -110,12 +127,12 @@ def _read(path: Path) -> Any:
         raise CheckpointError(f"{path}: not UTF-8 at byte {error.start}") from None
     if path.suffix == ".txt":
         return [line.strip() for line in text.splitlines() if line.strip()]
-    import yaml  # few label files are YAML, and every listing of plugins passes by here
+    from .plain_yaml import load_plain_yaml  # few label files are YAML, and every listing of plugins passes by here
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise CheckpointError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        return load_plain_yaml(text)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from None
 
 
 def _names(path: Path, content: Any) -> tuple[str, ...]:
@@ -192,18 +209,6 @@ def _in_order(path: Path, key: str, by_index: Mapping[int, Any]) -> tuple[str, .
 
 
 def _checked(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
-    if not names:
-        raise CheckpointError(f"{path}: has no labels")
-    for index, name in enumerate(names):
-        if not name.strip():
-            raise CheckpointError(f"{path}: the label at index {index} is empty")
-        if name == RESERVED:
-            raise CheckpointError(f"{path}: the label at index {index} is {RESERVED!r}, a name reserved for failures")
-        if name in names[:index]:
-            raise CheckpointError(f"{path}: {name!r} is at index {names.index(name)} and at index {index}")
+    if problem := names_problem(names):
+        raise CheckpointError(f"{path}: {problem}")
     return names
-
-
-def _shown(labels: Sequence[str]) -> str:
-    names = ", ".join(labels[:4])
-    return f"({names})" if len(labels) <= 4 else f"({names}, ... {len(labels)} in all)"

@@ -9,8 +9,12 @@ from typing import TypeVar
 from ..contract import Activation, CatalogEntry, FamilyDescriptor, ModelSpec, PoolingSpec
 from ..errors import CheckpointError
 from ..taxonomy import Artifact, Capability, Modality
+from .documents import model_folder
 from .facts import CheckpointFacts
 from .inspection import inspect_checkpoint
+from .labels import stated_labels
+from .scores import score_problems
+from .tokenizer import token_problems
 from .weights import FORMS
 
 __all__ = ["specify"]
@@ -47,6 +51,7 @@ def specify(
     families: Mapping[str, FamilyDescriptor],
     revision: str | None = None,
     base: ModelSpec | None = None,
+    relative_to: Path | None = None,
 ) -> ModelSpec:
     """Describe a model by its files, and by what its entry states where they are silent.
 
@@ -56,6 +61,8 @@ def specify(
     :param families: every installed family by name.
     :param revision: what the source resolved to.
     :param base: for an adapter, the specification of its base, which has the family and the sizes.
+    :param relative_to: the folder against which a label file that the entry names is looked up first; the model's own
+        folder is second.
     :raises CheckpointError: damaged files, a model that cannot be served, or statements that contradict the files;
         ``problems`` has them all.
     """
@@ -64,7 +71,7 @@ def specify(
     if entry.adapter is not None and form is None:
         form = Artifact.LORA_ADAPTER
     facts = inspect_checkpoint(path, families, family=stated, artifact=form if form in FORMS else None)
-    merge = _Merge(entry, facts)
+    merge = _Merge(entry, facts, path, relative_to)
     if entry.family is not None and stated is None:
         merge.problems.append(f"family: {entry.family!r} is no installed family; install the plugin that brings it")
     spec = merge.spec(stated or families.get(facts.family or ""), base=base, revision=revision)
@@ -77,9 +84,11 @@ def specify(
 class _Merge:
     """One entry against the facts of its files; every step adds to ``problems`` and goes on."""
 
-    def __init__(self, entry: CatalogEntry, facts: CheckpointFacts) -> None:
+    def __init__(self, entry: CatalogEntry, facts: CheckpointFacts, path: Path, relative_to: Path | None) -> None:
         self.entry = entry
         self.facts = facts
+        self.path = path
+        self.relative_to = relative_to
         self.problems = list(facts.refusals)
 
     def spec(self, family: FamilyDescriptor | None, *, base: ModelSpec | None, revision: str | None) -> ModelSpec:
@@ -87,10 +96,18 @@ class _Merge:
         capabilities = self._capabilities()
         embeds = not _EMBEDDINGS.isdisjoint(capabilities)
         labelled = not _LABELLED.isdisjoint(capabilities)
+        max_tokens = self._max_tokens(base)
         depth = facts.layers if facts.layers is not None or base is None else base.layers
         native, dimensions = self._dimensions(base) if embeds else (None, self._no_dimensions())
         prompts = self._prompts()
-        labels = self._labels() if labelled else None
+        labels = self._labels() if labelled or self.entry.labels is not None else None
+        activation = self._activation(labels) if labelled else None
+        self.problems += score_problems(
+            self.entry, capabilities=capabilities, labels=labels, count=self.facts.label_count, activation=activation
+        )
+        self.problems += token_problems(
+            model_folder(self.path), self.facts.artifact, capabilities=capabilities, max_tokens=max_tokens
+        )
         return ModelSpec(
             capabilities=capabilities,
             family=self._family(family, base),
@@ -102,7 +119,7 @@ class _Merge:
             native_dimensions=native,
             dimensions=dimensions,
             exit_layers=self._exit_layers(depth, capabilities),
-            max_tokens=self._max_tokens(base),
+            max_tokens=max_tokens,
             advertised_max_tokens=facts.advertised_max_tokens or (base.advertised_max_tokens if base else None),
             pooling=self._pooling(family, capabilities),
             normalize=self._agree("normalize", self.entry.normalize, facts.normalize) if embeds else None,
@@ -111,7 +128,7 @@ class _Merge:
             default_prompt=self._default_prompt(prompts),
             similarity=facts.similarity or "cosine",
             labels=labels,
-            activation=self._activation(labels) if labelled else None,
+            activation=activation,
             lowercase=facts.lowercase,
             weights=facts.weights,
             files=facts.files,
@@ -167,7 +184,10 @@ class _Merge:
         return found
 
     def _dimensions(self, base: ModelSpec | None) -> tuple[int | None, tuple[int, ...]]:
-        native = self.facts.native_dimensions or (base.native_dimensions if base is not None else None)
+        native = self.facts.native_dimensions
+        if native is not None and self.facts.pooling is None and not self.facts.dense:
+            native *= max(1, len(self.entry.pooling))  # the files do not pool, so they state the width of a token
+        native = native or (base.native_dimensions if base is not None else None)
         widths = self.entry.dimensions or self.facts.matryoshka
         if native is None:
             native = max(widths, default=None)
@@ -187,6 +207,15 @@ class _Merge:
             if stated:
                 self.problems.append("layers: a generative model cannot answer from an earlier layer")
             return ()
+        offered = self.facts.exit_layers
+        if offered:
+            missing = [layer for layer in stated if layer not in offered]
+            if missing:
+                self.problems.append(
+                    f"layers: the graph has no output for {_listed(missing)}, it has them for {_listed(offered)}; "
+                    "export the model again with these layers"
+                )
+            return tuple(sorted({*stated, offered[-1]})) if stated else offered
         wrong = [layer for layer in stated if layer < 1 or (depth is not None and layer > depth)]
         if wrong:
             self.problems.append(f"layers: {_listed(wrong)} are outside 1 to {depth}, the model's own depth")
@@ -232,17 +261,15 @@ class _Merge:
 
     def _labels(self) -> tuple[str, ...] | None:
         found, rows = self.facts.labels, self.facts.label_count
-        stated = self.entry.labels if isinstance(self.entry.labels, tuple) else None
-        if stated is not None and len(set(stated)) != len(stated):
-            self.problems.append("labels: a name occurs twice")
+        try:
+            stated = stated_labels(self.entry, self.path, self.relative_to)
+        except CheckpointError as error:
+            self.problems.append(f"labels: {error.message}")
+            return None
         if stated is not None and found is None and rows not in (None, len(stated)):
-            self.problems.append(f"labels: the entry names {len(stated)}, the model has {rows}")
-        labels = self._agree("labels", stated, found, _listed)
-        known = {*(labels or ()), *(name[2:] for name in labels or () if name[1:2] == "-")}  # B-PER is known as PER too
-        unknown = [name for name in self.entry.positive_labels if labels is not None and name not in known]
-        if unknown:
-            self.problems.append(f"positive_labels: {_listed(unknown)} are none of the model's labels")
-        return labels
+            whose = f"{self.entry.labels!r}" if isinstance(self.entry.labels, str) else "the entry"
+            self.problems.append(f"labels: {whose} names {len(stated)}, the model has {rows}")
+        return self._agree("labels", stated, found, _listed)
 
     def _activation(self, labels: tuple[str, ...] | None) -> Activation | None:
         """As transformers chooses it where no ``problem_type`` is named; a generative model has none."""

@@ -9,6 +9,8 @@ from pathlib import Path, PurePosixPath
 from ..errors import CheckpointError
 from ..taxonomy import Artifact
 from .documents import inside, read_document
+from .graphs import find_graphs, is_quantized
+from .manifest import HEAD_WEIGHTS
 from .safetensors_header import TensorEntry, read_safetensors_header
 
 __all__ = [
@@ -29,14 +31,19 @@ FORMS: tuple[Artifact, ...] = (
     Artifact.ONNX,
     Artifact.OPENVINO_IR,
     Artifact.GGUF,
+    Artifact.QUANTIZED,
 )
-"""The forms a folder can hold weights in; where it holds several, the first is meant unless an entry says otherwise."""
+"""The forms a folder can hold weights in; where it holds several, the first is meant unless an entry says otherwise.
+
+Quantised graphs are a form of their own here, so that they never stand in for the others.
+"""
 
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".h5", ".msgpack", ".joblib", ".npy", ".npz")
+_GRAPHS = (Artifact.ONNX, Artifact.OPENVINO_IR)
 _POINTER = b"version https://git-lfs"
 
 
@@ -52,11 +59,10 @@ def available(names: Collection[str], base: str = "") -> dict[Artifact, tuple[st
     found = {
         Artifact.LORA_ADAPTER: _adapter(names, prefix),
         Artifact.FULL: _full(names, prefix),
-        Artifact.ONNX: _graph(names, prefix, suffix=".onnx", folder="onnx", preferred=("model.onnx",)),
-        Artifact.OPENVINO_IR: _graph(
-            names, prefix, suffix=".xml", folder="openvino", preferred=("openvino_model.xml", "model.xml")
-        ),
-        Artifact.GGUF: _graph(names, prefix, suffix=".gguf", folder="gguf", preferred=()),
+        Artifact.ONNX: _onnx(names, prefix, quantized=False),
+        Artifact.OPENVINO_IR: _openvino(names, prefix, quantized=False),
+        Artifact.GGUF: _gguf(names, prefix),
+        Artifact.QUANTIZED: _quantized(names, prefix),
     }
     return {form: files for form in FORMS if (files := found[form]) is not None}
 
@@ -78,7 +84,8 @@ def artifact_of_file(path: Path) -> Artifact:
         raise CheckpointError(f"{path}: pickled weights are refused, since loading them runs code; use safetensors")
     if path.suffix not in forms:
         raise CheckpointError(f"{path}: no weight file of a known form ({', '.join(sorted(forms))})")
-    return forms[path.suffix]
+    form = forms[path.suffix]
+    return Artifact.QUANTIZED if form in _GRAPHS and is_quantized(path.name) else form
 
 
 def is_pickle(name: str) -> bool:
@@ -173,27 +180,37 @@ def _full(names: Collection[str], prefix: str) -> tuple[str, ...] | None:
     shards = [name for name in here if _SHARD.fullmatch(name)]
     if prefix + _INDEX in names:
         return tuple(prefix + name for name in shards)
-    others = [name for name in here if name != ADAPTER_WEIGHTS]
+    others = [name for name in here if name not in (ADAPTER_WEIGHTS, HEAD_WEIGHTS)]
     if not others:
         return None
     return (prefix + others[0],) if len(others) == 1 else ()
 
 
-def _graph(
-    names: Collection[str], prefix: str, *, suffix: str, folder: str, preferred: tuple[str, ...]
-) -> tuple[str, ...] | None:
-    places = (prefix, f"{prefix}{folder}/")
-    for place in places:
-        for name in preferred:
-            if place + name in names:
-                return with_companions((place + name,), names)
-    graphs = sorted(
-        name
-        for name in names
-        for place in places
-        if name.startswith(place) and name.endswith(suffix) and "/" not in name.removeprefix(place)
+def _onnx(names: Collection[str], prefix: str, *, quantized: bool) -> tuple[str, ...] | None:
+    graphs = find_graphs(
+        names,
+        prefix,
+        suffix=".onnx",
+        folder="onnx",
+        preferred=() if quantized else ("model.onnx",),
+        quantized=quantized,
     )
-    graphs = [name for name in graphs if "tokenizer" not in name and (suffix != ".xml" or f"{name[:-4]}.bin" in names)]
-    if not graphs:
-        return None
-    return with_companions(graphs, names) if len(graphs) == 1 else ()
+    return graphs and with_companions(graphs, names)
+
+
+def _openvino(names: Collection[str], prefix: str, *, quantized: bool) -> tuple[str, ...] | None:
+    preferred = () if quantized else ("openvino_model.xml", "model.xml")
+    graphs = find_graphs(names, prefix, suffix=".xml", folder="openvino", preferred=preferred, quantized=quantized)
+    return graphs and with_companions(graphs, names)
+
+
+def _quantized(names: Collection[str], prefix: str) -> tuple[str, ...] | None:
+    both = [_onnx(names, prefix, quantized=True), _openvino(names, prefix, quantized=True)]
+    found = [graphs for graphs in both if graphs is not None]
+    return None if not found else found[0] if len(found) == 1 else ()
+
+
+def _gguf(names: Collection[str], prefix: str) -> tuple[str, ...] | None:
+    places = (prefix.removesuffix("/"), f"{prefix}gguf")
+    files = [name for name in sorted(names) if name.endswith(".gguf") and name.rpartition("/")[0] in places]
+    return None if not files else tuple(files) if len(files) == 1 else ()

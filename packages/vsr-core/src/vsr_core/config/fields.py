@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, NoReturn, TypeVar
+from decimal import Decimal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -24,10 +25,12 @@ from ..contract import BackendId, Preference, check_backend_name, check_name
 from ..errors import ConfigError, InvalidInputError
 
 __all__ = [
+    "Amount",
     "BackendIdText",
     "BackendName",
     "Count",
     "EntryName",
+    "Number",
     "OneOrMany",
     "Options",
     "PreferenceText",
@@ -36,6 +39,7 @@ __all__ = [
     "Secret",
     "Strict",
     "Text",
+    "Whole",
 ]
 
 T = TypeVar("T")
@@ -111,14 +115,15 @@ def _preference(value: Any) -> Preference:
     return _checked(Preference.parse)(value)
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, bool):
-        _refuse_count()
-    return value
+def _no_truth(kind: Literal["int_type", "float_type"]) -> BeforeValidator:
+    """Refuses true and false, which pydantic takes for the numbers 1 and 0."""
 
+    def validate(value: Any) -> Any:
+        if isinstance(value, bool):
+            raise PydanticCustomError(kind, "number")
+        return value
 
-def _refuse_count() -> NoReturn:
-    raise PydanticCustomError("int_type", "number")
+    return BeforeValidator(validate)
 
 
 def _not_blank(text: str) -> str:
@@ -137,7 +142,10 @@ def _backend_id(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_not_blank)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+Number = Annotated[float, _no_truth("float_type")]
+Whole = Annotated[int, _no_truth("int_type")]
+Amount = Annotated[Decimal, _no_truth("float_type")]
+Count = Annotated[Whole, Field(ge=1)]
 BackendName = Annotated[str, AfterValidator(_checked(check_backend_name))]
 EntryName = Annotated[str, AfterValidator(_checked(lambda text: check_name(text, "catalog name")))]
 RoleName = Annotated[str, AfterValidator(_checked(lambda text: check_name(text, "role name")))]

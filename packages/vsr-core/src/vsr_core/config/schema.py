@@ -16,6 +16,7 @@ from .fields import (
     BackendName,
     Count,
     EntryName,
+    Number,
     OneOrMany,
     PreferenceText,
     RoleName,
@@ -47,7 +48,7 @@ __all__ = [
 class CalibrationSettings(Strict):
     """How scores are calibrated."""
 
-    temperature: float = Field(default=1.0, gt=0, description="Divides logits before the activation.")
+    temperature: Number = Field(default=1.0, gt=0, description="Divides logits before the activation.")
 
 
 def _labels_form(value: Any) -> str | None:
@@ -99,7 +100,9 @@ class CatalogSettings(Strict):
     )
     default_prompt: str | None = Field(default=None, description="The prompt of a request that names none.")
     labels: _Labels | None = Field(default=None, description="Label names in index order, or the path of a label file.")
-    threshold: float | None = Field(default=None, ge=0, le=1, description="The score from which a result has passed.")
+    threshold: Number | None = Field(
+        default=None, description="The score from which a result has passed; a probability, or any raw score."
+    )
     calibration: CalibrationSettings = Field(
         default_factory=CalibrationSettings, description="How scores are calibrated."
     )

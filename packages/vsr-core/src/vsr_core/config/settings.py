@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -11,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from ..contract import Price
 from ..taxonomy import Kind
-from .fields import Count, OneOrMany, Options, RoleName, Secret, Strict, Text
+from .fields import Amount, Count, Number, OneOrMany, Options, RoleName, Secret, Strict, Text, Whole
 
 __all__ = [
     "LedgerSettings",
@@ -55,7 +54,7 @@ class LimitSettings(Strict):
     max_attempts: Annotated[Count, Field(le=20)] = Field(
         default=5, description="Attempts one request may cost in all, retries of one candidate included."
     )
-    timeout: float | None = Field(
+    timeout: Number | None = Field(
         default=None,
         gt=0,
         le=1e7,
@@ -82,7 +81,7 @@ class SignalSettings(Strict):
     kind: Literal[Kind.CLASSIFICATION, Kind.TOKEN_CLASSIFICATION, Kind.GUARD] = Field(
         default=Kind.CLASSIFICATION, description="The kind of that role."
     )
-    threshold: float = Field(default=0.5, ge=0, le=1, description="The score from which the signal counts as given.")
+    threshold: Number = Field(default=0.5, ge=0, le=1, description="The score from which the signal counts as given.")
     positive: Annotated[tuple[Text, ...], OneOrMany()] = Field(
         default=(), description="The labels that count; every label by default."
     )
@@ -91,7 +90,7 @@ class SignalSettings(Strict):
     )
 
 
-_Dollars = Annotated[Decimal | None, Field(ge=0)]
+_Dollars = Annotated[Amount, Field(ge=0)] | None
 
 
 class PriceSettings(Strict):
@@ -132,7 +131,7 @@ class ServerSettings(Strict):
     """How ``vsr serve`` listens."""
 
     host: Text = Field(default="127.0.0.1", description="Address to listen on.")
-    port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    port: Whole = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     api_keys: Annotated[tuple[Secret, ...], OneOrMany()] = Field(
         default=(), description="Keys a caller must present one of; without any, callers are not asked."
     )
@@ -153,4 +152,4 @@ class PluginSection(Strict):
     strict: bool = Field(
         default=False, description="Whether a plugin that fails is an error even where nothing needs it."
     )
-    timeout: float = Field(default=10.0, gt=0, le=3600, description="Seconds each stage of each plugin may take.")
+    timeout: Number = Field(default=10.0, gt=0, le=3600, description="Seconds each stage of each plugin may take.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..catalog import HubSource, cached_source, parse_source, resolve_labels, resolve_source, specify
+from ..catalog import HubSource, cached_source, parse_source, resolve_source, specify
 from ..contract import CatalogEntry, FamilyDescriptor, ModelSpec
 from ..errors import ConfigError
 from ..taxonomy import Artifact
@@ -94,15 +94,14 @@ class SubjectReader:
             path: KeyPath = ("catalog", entry.name, _source_key(entry))
             self._findings.note(path, f"not looked at: the files of {missing!r} are not in the local cache")
             return None
-        spec = specify(
+        return specify(
             entry,
             resolved.path,
             families=self._families,
             revision=resolved.revision,
             base=base.spec if base is not None else None,
+            relative_to=folder,
         )
-        resolve_labels(entry, spec, resolved.path, folder)
-        return spec
 
     def _report_contradiction(self, entry: CatalogEntry, at: KeyPath, message: str, *, code: str) -> None:
         """Report at the key that the message begins with, where it is written, and else at the source."""

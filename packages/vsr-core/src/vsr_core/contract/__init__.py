@@ -10,6 +10,7 @@ from .arrays import FloatArray
 from .attempt import AttemptRecord, Outcome
 from .backend import BackendAdapter, BackendContext, BlockingModelHandle, CallContext, InferenceGateway, ModelHandle
 from .capabilities import CapabilityQuery, CapabilitySet, Limits, Refused, Rule, Selector, Supported, Verdict
+from .export import ExportProgress, ExportReport, ExportRequest, Quantization
 from .info import Choice, FeatureState, LoadState, ModelInfo, RuntimeInfo
 from .load import BatchingHints, LoadRequest, Preference
 from .messages import AudioPart, ImagePart, Message, Part, ReasoningPart, TextPart, ToolCall, ToolSpec
@@ -123,6 +124,9 @@ __all__ = [
     "EmbeddingRequest",
     "EmbeddingResponse",
     "Envelope",
+    "ExportProgress",
+    "ExportReport",
+    "ExportRequest",
     "FamilyDescriptor",
     "FeatureState",
     "Filter",
@@ -166,6 +170,7 @@ __all__ = [
     "PoolingSpec",
     "Preference",
     "Price",
+    "Quantization",
     "ReasoningDelta",
     "ReasoningPart",
     "Refused",

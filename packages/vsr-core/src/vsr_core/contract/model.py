@@ -136,6 +136,8 @@ class FamilyDescriptor:
     :param model_types: values of ``model_type`` in ``config.json`` that belong to it.
     :param architectures: class names in ``config.json`` with the capability each is for.
     :param pooling: the pooling of checkpoints that state none, or None where that is an error.
+    :param positions_after_padding: whether learned positions are counted from after the padding id, as in RoBERTa, so
+        that the first of them are never used.
     :param implementations: backend name -> ``"module:attribute"`` of what that backend needs for the family;
         each backend documents the protocol of that attribute.
     """
@@ -146,4 +148,5 @@ class FamilyDescriptor:
     model_types: tuple[str, ...] = ()
     architectures: Mapping[str, Capability] | None = None
     pooling: PoolingMode | None = None
+    positions_after_padding: bool = False
     implementations: Mapping[str, str] | None = None

@@ -41,6 +41,8 @@ class BackendDescriptor:
     :param open_namespace: whether it serves models no catalog names (a provider).
     :param delegating: whether it answers through other backends, whose attempts then count.
     :param configured_only: whether it exists only where a configuration names an instance.
+    :param exporter: ``"module:attribute"``, a callable taking an ``ExportRequest`` and giving an ``ExportReport``, or
+        None where the backend writes no models.
     """
 
     name: str
@@ -51,6 +53,7 @@ class BackendDescriptor:
     open_namespace: bool = False
     delegating: bool = False
     configured_only: bool = False
+    exporter: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from .base import BaseIdentity, EncoderBase
 from .batching import Batcher
 from .build import build_encoder
 from .classification import PairClassificationTask, PreparedClassification, SequenceClassificationTask
+from .comparing import MAX_SHIFT, MIN_COSINE, PROBE_TEXTS, Comparison, largest_shift, least_cosine
 from .dense import DenseModule, apply_dense, load_dense
 from .embedding import EmbeddingTask, PreparedEmbedding
 from .engine import (
@@ -23,11 +24,16 @@ from .engine import (
 )
 from .envelopes import build_envelope
 from .finite import check_finite, withheld
+from .graph import GraphEngine, GraphLayout, GraphRunner, plan_graph
+from .graph_layout import read_layout
 from .handle import EncoderHandle, EncoderTask, PreparedRequest
+from .heads import NumpyHead
 from .layers import default_layer, effective_layer, engine_layer
 from .memory import WorkingMemory
 from .pairs import EncodedPair, PairNames, WindowedPair, encode_pair_windows, encode_pairs
 from .pooling import l2_normalize, non_finite_rows, pool, pooled_width, truncate_dimensions
+from .precision import choose_precision
+from .probing import compare, probe_ids, prove
 from .reranking import PreparedReranking, RerankingTask
 from .schemes import read_scheme
 from .scoring import Scorer, activate, check_calibration
@@ -42,11 +48,15 @@ from .tokenize import EncodedText, TextTokenizer, character_cap
 from .windows import WindowedText, encode_windows
 
 __all__ = [
+    "MAX_SHIFT",
+    "MIN_COSINE",
+    "PROBE_TEXTS",
     "BaseIdentity",
     "BatchRow",
     "BatchShape",
     "Batcher",
     "BatcherStats",
+    "Comparison",
     "ComputeThreads",
     "DenseModule",
     "EmbeddingTask",
@@ -57,8 +67,12 @@ __all__ = [
     "EncoderHandle",
     "EncoderTask",
     "EngineOutput",
+    "GraphEngine",
+    "GraphLayout",
+    "GraphRunner",
     "IntArray",
     "ItemResult",
+    "NumpyHead",
     "PairClassificationTask",
     "PairNames",
     "PreparedClassification",
@@ -91,6 +105,8 @@ __all__ = [
     "check_calibration",
     "check_finite",
     "choose",
+    "choose_precision",
+    "compare",
     "compatibility_key",
     "default_layer",
     "effective_layer",
@@ -101,10 +117,16 @@ __all__ = [
     "find_spans",
     "l2_normalize",
     "label_key",
+    "largest_shift",
+    "least_cosine",
     "load_dense",
     "non_finite_rows",
+    "plan_graph",
     "pool",
     "pooled_width",
+    "probe_ids",
+    "prove",
+    "read_layout",
     "read_scheme",
     "space_of",
     "truncate_dimensions",

@@ -21,8 +21,8 @@ def check_size(lengths: Sequence[int], hints: BatchingHints, *, name: str) -> No
     :raises InvalidInputError: an item without tokens.
     """
     if not min(lengths):
-        raise InvalidInputError("a sequence without tokens cannot be run", param="texts")
-    bounds = ((len(lengths), hints.max_queue_items, "texts"), (sum(lengths), hints.max_queue_tokens, "tokens"))
+        raise InvalidInputError("a sequence without tokens cannot be run")
+    bounds = ((len(lengths), hints.max_queue_items, "sequences"), (sum(lengths), hints.max_queue_tokens, "tokens"))
     for actual, limit, unit in bounds:
         if actual > limit:
             raise InputTooLongError(
@@ -30,7 +30,6 @@ def check_size(lengths: Sequence[int], hints: BatchingHints, *, name: str) -> No
                 limit=limit,
                 actual=actual,
                 unit=unit,
-                param="texts",
             )
 
 

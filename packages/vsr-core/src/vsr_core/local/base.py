@@ -9,6 +9,7 @@ from ..contract import BackendId, Choice, FeatureState, ModelSpec
 from ..errors import NotReadyError
 from .batching import Batcher
 from .engine import EncoderEngine
+from .memory import return_memory
 from .tokenize import TextTokenizer
 
 __all__ = ["BaseIdentity", "EncoderBase"]
@@ -92,3 +93,4 @@ class EncoderBase:
             self._closed = True
         self.batcher.close()
         self.engine.close()
+        return_memory()

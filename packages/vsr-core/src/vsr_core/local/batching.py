@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -70,6 +72,8 @@ class Batcher:
         ]
         for worker in self._workers:
             worker.start()
+        # Native code in a daemon thread aborts the process when the interpreter goes away under it.
+        atexit.register(self._end_with_process, os.getpid())
 
     def submit(self, items: Sequence[WorkItem], *, deadline: float | None = None) -> Ticket:
         """Queue the items of one request, all of them or none.
@@ -99,7 +103,7 @@ class Batcher:
         fail(expired, late)
         if any(overflow):
             raise OverloadedError(
-                f"{self._name} has no room for {len(items)} texts of {tokens} tokens: try again in {wait:g} s",
+                f"{self._name} has no room for {len(items)} sequences of {tokens} tokens: try again in {wait:g} s",
                 backend_id=self._name,
                 retry_after=wait,
             )
@@ -113,8 +117,13 @@ class Batcher:
             self._refusal = self._refusal or "is draining"
             return self._quiet.wait_for(self._is_quiet, timeout)
 
+    def _end_with_process(self, owner: int) -> None:
+        if os.getpid() == owner:  # a forked child has none of the threads
+            self.close()
+
     def close(self) -> None:
         """Refuse new work, fail what waits, let what runs finish, and end the threads; again, it does nothing."""
+        atexit.unregister(self._end_with_process)
         with self._lock:
             self._refusal = "is closed"
             self._stopped = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from ..catalog.documents import model_folder
 from ..contract import Choice, FeatureState, LoadRequest
 from ..errors import CheckpointError
 from .base import BaseIdentity, EncoderBase
@@ -80,8 +81,9 @@ def _build_base(
     spec, name = request.spec, str(request.backend_id)
     if spec.max_tokens is None:
         raise CheckpointError(f"{name}: no file states how many tokens it takes: set 'max_tokens' in the catalog entry")
-    folder = request.path if request.path.is_dir() else request.path.parent
-    tokenizer = TextTokenizer.from_folder(folder, vocab_size=vocab_size, lowercase=bool(spec.lowercase))
+    tokenizer = TextTokenizer.from_folder(
+        model_folder(request.path), vocab_size=vocab_size, lowercase=bool(spec.lowercase)
+    )
     if spec.max_tokens <= tokenizer.special_tokens:
         raise CheckpointError(
             f"{name}: max_tokens={spec.max_tokens} leaves no room beside {tokenizer.special_tokens} special tokens"

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from ..contract import DenseSpec, FloatArray
 from ..errors import CheckpointError
+from .activations import ACTIVATIONS
+from .tensors import read_float32
 
 __all__ = ["DenseModule", "apply_dense", "load_dense"]
-
-_DTYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "F16": np.dtype("<f2")}
-_ERF = np.frompyfunc(math.erf, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +27,7 @@ class DenseModule:
         result = vectors @ self.weight.T
         if self.bias is not None:
             result += self.bias
-        return _activate(result, self.spec)
+        return ACTIVATIONS[self.spec.activation](result)
 
 
 def apply_dense(vectors: FloatArray, modules: Sequence[DenseModule]) -> FloatArray:
@@ -58,7 +54,7 @@ def _load_one(folder: Path, spec: DenseSpec) -> DenseModule:
         raise CheckpointError(
             f"{str(file)!r} is missing: the dense module at {spec.path!r} needs its weights as safetensors"
         )
-    tensors = _read_tensors(file)
+    tensors = read_float32(file)
     weight, bias = tensors.get("linear.weight"), tensors.get("linear.bias")
     expected = (spec.out_features, spec.in_features)
     if weight is None or weight.shape != expected:
@@ -70,40 +66,3 @@ def _load_one(folder: Path, spec: DenseSpec) -> DenseModule:
     if bias is not None and not spec.bias:
         raise CheckpointError(f"{str(file)!r} has a 'linear.bias' that the module's configuration denies")
     return DenseModule(spec, weight, bias)
-
-
-def _read_tensors(file: Path) -> dict[str, FloatArray]:
-    from safetensors import SafetensorError, deserialize  # only checkpoints with dense modules need it
-
-    try:
-        entries = deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{str(file)!r} is no readable safetensors file: {error}; fetch it again") from error
-    return {name: _to_float32(file, name, entry) for name, entry in entries}
-
-
-def _to_float32(file: Path, name: str, entry: dict[str, object]) -> FloatArray:
-    kind, data, shape = str(entry["dtype"]), entry["data"], entry["shape"]
-    if kind == "BF16":  # the upper half of a float32
-        values = (np.frombuffer(data, np.dtype("<u2")).astype(np.uint32) << 16).view(np.float32)  # type: ignore[call-overload]
-    elif kind in _DTYPES:
-        values = np.frombuffer(data, _DTYPES[kind]).astype(np.float32)  # type: ignore[call-overload]
-    else:
-        raise CheckpointError(f"{str(file)!r}: {name!r} has the dtype {kind}, which a dense module cannot be read from")
-    return np.asarray(values.reshape(shape), np.float32)
-
-
-def _activate(values: FloatArray, spec: DenseSpec) -> FloatArray:
-    match spec.activation:
-        case "identity":
-            return values
-        case "tanh":
-            return np.tanh(values)
-        case "relu":
-            return np.maximum(values, np.float32(0))
-        case "sigmoid":
-            return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)), np.float32)
-        case "gelu":
-            erf = _ERF(values / math.sqrt(2.0)).astype(np.float32)
-            return np.asarray(0.5 * values * (1.0 + erf), np.float32)
-    raise CheckpointError(f"{spec.activation!r} is no activation of a dense module")

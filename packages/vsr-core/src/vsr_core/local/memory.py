@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import sys
 import time
 from collections.abc import Iterator
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["SHARE", "WorkingMemory", "free_memory"]
+__all__ = ["SHARE", "WorkingMemory", "free_memory", "return_memory"]
 
 SHARE = 0.8
 """Which part of the free memory batches may take; the rest is for whatever else goes on."""
@@ -54,6 +56,15 @@ def free_memory() -> int:
     """Bytes this process can still take without swapping, being killed or being refused."""
     available: int = psutil.virtual_memory().available
     return max(0, min((available, *_container(), *_process())))
+
+
+def return_memory() -> None:
+    """Give what was freed back to the system; glibc would keep what lies below what is still in use."""
+    gc.collect()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
+        if trim is not None:
+            trim(0)
 
 
 def _container() -> Iterator[int]:

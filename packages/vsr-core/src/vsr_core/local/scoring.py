@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from ..catalog.labels import placeholders
+from ..catalog.scores import calibration_problems, label_problems
 from ..contract import Activation, BackendId, ClassificationResult
 from ..errors import CheckpointError, InferenceError
 
@@ -15,7 +16,6 @@ __all__ = ["Scorer", "activate", "check_calibration"]
 
 Float64Array = npt.NDArray[np.float64]
 
-_ACTIVATIONS: tuple[Activation, ...] = ("softmax", "sigmoid", "none")
 _NO_DISTRIBUTION = "the model gives raw scores, which are no probabilities"
 
 
@@ -66,8 +66,9 @@ class Scorer:
         self._activation = check_calibration(
             activation, backend_id=backend_id, temperature=temperature, threshold=threshold
         )
-        if problem := _label_problem(self._labels, positive_labels, self._activation):
-            raise CheckpointError(f"{backend_id}: {problem}")
+        problems = label_problems(self._labels, count=None, activation=self._activation, positive=positive_labels)
+        if problems:
+            raise CheckpointError(f"{backend_id}: {problems[0]}")
 
     @property
     def activation(self) -> Activation:
@@ -100,7 +101,7 @@ class Scorer:
     def result(self, logits: npt.NDArray[np.floating]) -> ClassificationResult:
         """The label with the highest score, the first of them on a tie, with the distribution over all labels."""
         scores = self.scores(logits).tolist()
-        names = self._labels or [f"LABEL_{index}" for index in range(len(scores))]
+        names = self._labels or placeholders(len(scores))
         score = max(scores)
         label = names[scores.index(score)]
         raw = self._activation == "none"
@@ -125,34 +126,7 @@ def check_calibration(
 
     :raises CheckpointError: there is none, or they do not.
     """
-    if activation not in _ACTIVATIONS:
-        problem = (
-            f"no file states how logits become scores, and {activation!r} does not: set 'problem_type' in config.json"
-        )
-    elif not (math.isfinite(temperature) and temperature > 0):
-        problem = f"temperature={temperature} cannot divide logits: state a 'temperature' above 0"
-    elif activation == "none" and temperature != 1.0:
-        problem = f"temperature={temperature} calibrates probabilities, and the model gives raw scores: leave it out"
-    elif threshold is not None and not _reachable(threshold, activation):
-        problem = f"threshold={threshold} is no score the model can give: state a 'threshold' from 0 to 1"
-    else:
-        return activation
-    raise CheckpointError(f"{backend_id}: {problem}")
-
-
-def _reachable(threshold: float, activation: Activation) -> bool:
-    return math.isfinite(threshold) if activation == "none" else 0 <= threshold <= 1
-
-
-def _label_problem(labels: tuple[str, ...] | None, positive: Sequence[str], activation: Activation) -> str | None:
-    if labels is None:
-        return f"positive_labels={list(positive)} need names: state the 'labels' too" if positive else None
-    if len(labels) == 1 and activation == "softmax":
-        return "a softmax over one label is always 1: set 'problem_type' in config.json, or state all 'labels'"
-    twice = sorted({label for label in labels if labels.count(label) > 1})
-    if twice:
-        return f"labels: {twice[0]!r} is the name of two labels: state one name each"
-    unknown = [label for label in positive if label not in labels]
-    if unknown:
-        return f"positive_labels: {', '.join(map(repr, unknown))} are not among the labels {', '.join(labels)}"
-    return None
+    problems = calibration_problems(activation, temperature=temperature, threshold=threshold)
+    if activation is None or problems:
+        raise CheckpointError(f"{backend_id}: {problems[0]}")
+    return activation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from ..catalog.documents import model_folder
 from ..contract import LoadRequest
 from ..errors import CapabilityError, CheckpointError
 from ..taxonomy import Capability
@@ -44,11 +45,10 @@ def build_tasks(request: LoadRequest, base: EncoderBase) -> list[EncoderTask]:
 
 
 def _embedding(request: LoadRequest, base: EncoderBase) -> EncoderTask:
-    folder = request.path if request.path.is_dir() else request.path.parent
     return EmbeddingTask(
         base,
         backend_id=request.backend_id,
-        dense=load_dense(folder, request.spec.dense),
+        dense=load_dense(model_folder(request.path), request.spec.dense),
         dimensions=request.dimensions,
         layer=request.layer,
     )

@@ -235,7 +235,8 @@ class TextTokenizer:
 
 def _too_long(index: int, limit: int, actual: int, unit: str) -> InputTooLongError:
     return InputTooLongError(
-        f"texts[{index}] has {actual} {unit}, the limit is {limit}: shorten it, or ask for truncate='end' or 'start'",
+        f"texts[{index}] has {actual} {unit}, the limit is {limit}: shorten it, or ask for truncate='end' or 'start', or"
+        " where labels are asked for 'window'",
         limit=limit,
         actual=actual,
         unit=unit,

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InvalidInputError
+from ..errors import InputTooLongError, InvalidInputError
 from .engine import IntArray
 from .tokenize import EncodedText, TextTokenizer
 
@@ -92,7 +92,17 @@ def encode_windows(
         )
     encode = tokenizer.encode_with_offsets if offsets else tokenizer.encode
     limit = tokenizer.special_tokens + most_tokens(room)
-    return [_divide(text, tokenizer.frame, room) for text in encode(texts, max_tokens=limit, truncate="error")]
+    try:
+        encoded = encode(texts, max_tokens=limit, truncate="error")
+    except InputTooLongError as error:
+        raise InputTooLongError(
+            f"{error.param} has {error.actual} {error.unit}, windows are read up to {error.limit}: split the text",
+            limit=error.limit,
+            actual=error.actual,
+            unit=error.unit,
+            param=error.param,
+        ) from None
+    return [_divide(text, tokenizer.frame, room) for text in encoded]
 
 
 def merge_windows(values: Sequence[npt.NDArray[Scalar]], starts: Sequence[int]) -> npt.NDArray[Scalar]:

@@ -32,7 +32,7 @@ def load_model(
             device=settings.device,
             precision=settings.precision,
             batching=settings.batching,
-            labels=located.labels,
+            labels=located.spec.labels,
             base=base,
             cache_dir=context.cache_dir,
             threads=context.threads,

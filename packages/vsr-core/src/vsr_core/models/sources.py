@@ -15,7 +15,6 @@ from ..catalog import (
     cached_source,
     hash_files,
     parse_source,
-    resolve_labels,
     resolve_source,
     specify,
 )
@@ -32,7 +31,6 @@ class Located:
     entry: CatalogEntry
     path: Path
     spec: ModelSpec
-    labels: tuple[str, ...] | None
 
 
 class ModelSources:
@@ -114,8 +112,7 @@ class ModelSources:
         path, spec = resolved.path, self._specify(entry, resolved)
         spec = dataclasses.replace(spec, content_hash=hash_files(path, spec.files))
         self._learn(entry, spec)
-        labels = resolve_labels(entry, spec, path, self._folder(entry))
-        return Located(entry=entry, path=path, spec=spec, labels=labels)
+        return Located(entry=entry, path=path, spec=spec)
 
     def describe(self, backend_id: BackendId) -> ModelInfo:
         """What is known of a model that is not loaded; a problem with its files is in ``state_reason``."""
@@ -154,7 +151,14 @@ class ModelSources:
     def _specify(self, entry: CatalogEntry, resolved: ResolvedSource) -> ModelSpec:
         with self._lock:
             base = self._specs.get(entry.base) if entry.base is not None else None
-        spec = specify(entry, resolved.path, families=self._families, revision=resolved.revision, base=base)
+        spec = specify(
+            entry,
+            resolved.path,
+            families=self._families,
+            revision=resolved.revision,
+            base=base,
+            relative_to=self._folder(entry),
+        )
         self._learn(entry, spec)
         return spec
 

@@ -238,6 +238,9 @@ class AsyncRuntime(PlainFacade):
         seconds = check_timeout(timeout)
         if self._core.finished:
             return
+        if self._core.forked:  # what there is to close is the parent's
+            self._core.closed = True
+            return
         if not self._core.closed:
             self._enter()
         self._core.closed = True
@@ -260,13 +263,13 @@ class AsyncRuntime(PlainFacade):
         lease = await self._core.pool.lease_async(candidate.backend_id, call)
         with lease:
             spec = self._core.sources.spec(candidate.backend_id)
+            requests, responses = ask.operation.requests(candidate, spec), list[Response]()
             try:
                 async with asyncio.timeout(call.remaining()) as patience:
-                    responses = [
-                        await lease.handle.infer(request, call) for request in ask.operation.requests(candidate, spec)
-                    ]
-            except VsrError:
-                raise
+                    for request in requests:
+                        responses.append(await lease.handle.infer(request, call))
+            except VsrError as error:
+                raise ask.operation.blame(error, asked=len(responses), of=len(requests)) from error.__cause__
             except (Exception, SystemExit) as error:
                 if not (isinstance(error, TimeoutError) and patience.expired()):
                     raise foreign_failure(candidate.backend_id, error) from error

@@ -260,6 +260,8 @@ class Runtime(PlainFacade):
         if self._core.finished:
             return
         self._core.closed = True
+        if self._core.forked:  # what there is to close is the parent's
+            return
         self._core.pool.close(seconds)
         self._loop.run(self._core.aclose())
         self._loop.stop()
@@ -277,12 +279,12 @@ class Runtime(PlainFacade):
         candidate, call = ask.plan.first, ask.call
         with self._core.pool.lease(candidate.backend_id, call) as lease:
             spec = self._core.sources.spec(candidate.backend_id)
+            requests, responses = ask.operation.requests(candidate, spec), list[Response]()
             try:
-                responses = [
-                    self._infer(lease.handle, request, call) for request in ask.operation.requests(candidate, spec)
-                ]
-            except VsrError:
-                raise
+                for request in requests:
+                    responses.append(self._infer(lease.handle, request, call))
+            except VsrError as error:
+                raise ask.operation.blame(error, asked=len(responses), of=len(requests)) from error.__cause__
             except (Exception, SystemExit) as error:
                 raise foreign_failure(candidate.backend_id, error) from error
         return ask.operation.result(candidate, spec, responses)

@@ -73,6 +73,11 @@ class RuntimeCore:
         self.closed = False
         self.finished = False
 
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of the process that made the runtime, which has none of its threads."""
+        return os.getpid() != self._pid
+
     def guard(self) -> None:
         """Refuse to work once closed, or in a child of the process that made the runtime.
 
@@ -80,7 +85,7 @@ class RuntimeCore:
         """
         if self.closed:
             raise RuntimeClosedError("the runtime is closed; make a new one")
-        if os.getpid() != self._pid:
+        if self.forked:
             raise RuntimeClosedError(
                 "a runtime does not survive a fork: its threads stayed behind; make one in the child"
             )
@@ -133,7 +138,9 @@ class RuntimeCore:
         :raises VsrError: what the request would raise.
         """
         first: VsrError | None = None
-        for capability in Capability:
+        stated = self._stated(model)
+        kinds = {kind for kind, role, _ in self.config.roles.items() if role == model}
+        for capability in sorted(Capability, key=lambda each: each not in stated and each.kind not in kinds):
             if capability.derived_from is not None:
                 continue
             try:
@@ -143,7 +150,15 @@ class RuntimeCore:
                     isinstance(first, ModelNotFoundError) and not isinstance(error, ModelNotFoundError)
                 ):
                     first = error
-        raise first or ModelNotFoundError(f"no role and no model is called {model!r}", name=str(model))
+        if isinstance(first, ModelNotFoundError) and not kinds and ":" not in model and model not in self.catalog:
+            raise _nobody(model)
+        raise first or _nobody(model)
+
+    def _stated(self, model: str) -> tuple[Capability, ...]:
+        """What a model of the catalog is for, as far as that is known; nothing for other names."""
+        entry = self.catalog.get(model.rpartition(":")[2]) if isinstance(model, str) else None
+        ids = () if entry is None else self.resolver.expand(entry) or self.planner.everywhere(entry)
+        return self.sources.describe(ids[0]).capabilities if ids else ()
 
     async def aclose(self) -> None:
         """Close the adapters and, where this runtime found them itself, the plugins; the pool is its facade's to close."""
@@ -153,6 +168,16 @@ class RuntimeCore:
 
     def _serving(self, entry: CatalogEntry) -> tuple[str, ...]:
         return self.planner.serving(entry)
+
+
+def _nobody(model: str) -> ModelNotFoundError:
+    """The error for a name that stands for nothing, whatever kind is asked for."""
+    told = (
+        "no role is called 'default', and there is no one model to take for it; name a model or a role"
+        if model == "default"
+        else f"no role and no model is called {model!r}; `vsr models` lists them"
+    )
+    return ModelNotFoundError(told, name=model)
 
 
 def _merge(config: Configuration, host: PluginHost) -> dict[str, CatalogEntry]:

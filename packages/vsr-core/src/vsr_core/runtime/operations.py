@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -21,7 +23,7 @@ from ..contract import (
     TaggingResponse,
     TokenClassificationRequest,
 )
-from ..errors import InferenceError
+from ..errors import InferenceError, RequestError, VsrError
 from ..routing import PlannedCandidate
 from .answers import checked_labels, checked_ranking, checked_spans, checked_vectors
 from .derived import rerank_by_vectors, similarities
@@ -39,6 +41,13 @@ class Operation(Protocol[R_co]):
         """What to ask a candidate."""
         ...
 
+    def blame(self, error: VsrError, *, asked: int, of: int) -> VsrError:
+        """The error of a candidate in the caller's words, who may have called the texts by other names.
+
+        :param asked: which of the ``of`` requests failed, counted from 0.
+        """
+        ...
+
     def result(self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]) -> R_co:
         """The result, from the answers to those requests in order."""
         ...
@@ -52,6 +61,9 @@ class Embed:
 
     def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Response], ...]:
         return (self.request,)
+
+    def blame(self, error: VsrError, *, asked: int, of: int) -> VsrError:
+        return error
 
     def result(
         self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]
@@ -68,6 +80,9 @@ class Similarity:
 
     def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Response], ...]:
         return (EmbeddingRequest(texts=(self.text, *self.candidates)),)
+
+    def blame(self, error: VsrError, *, asked: int, of: int) -> VsrError:
+        return _renamed(error, lambda index: "text" if index == 0 else f"candidates[{index - 1}]")
 
     def result(
         self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]
@@ -94,6 +109,12 @@ class Rerank:
             EmbeddingRequest(texts=documents, prompt=tell, truncate=truncate),
         )
 
+    def blame(self, error: VsrError, *, asked: int, of: int) -> VsrError:
+        first = 1 if of == 1 else 0  # the query leads the documents, or is asked for by itself
+        if of == 2 and asked == 0:
+            return _renamed(error, lambda _: "query")
+        return _renamed(error, lambda index: "query" if index < first else f"documents[{index - first}]")
+
     def result(
         self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]
     ) -> RerankingResponse:
@@ -116,6 +137,9 @@ class Classify:
     def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Response], ...]:
         return (self.request,)
 
+    def blame(self, error: VsrError, *, asked: int, of: int) -> VsrError:
+        return error
+
     def result(
         self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]
     ) -> ClassificationResponse:
@@ -133,10 +157,27 @@ class Tag:
     def requests(self, candidate: PlannedCandidate, spec: ModelSpec | None) -> tuple[InferenceRequest[Response], ...]:
         return (self.request,)
 
+    def blame(self, error: VsrError, *, asked: int, of: int) -> VsrError:
+        return error
+
     def result(
         self, candidate: PlannedCandidate, spec: ModelSpec | None, responses: Sequence[Response]
     ) -> TaggingResponse:
         return checked_spans(_expect(responses[0], TaggingResponse, candidate), self.request.texts)
+
+
+def _renamed(error: VsrError, name: Callable[[int], str]) -> VsrError:
+    """The same error, with ``texts[i]`` called what the caller calls it."""
+
+    def called(text: str) -> str:
+        return re.sub(r"\btexts\[(\d+)\]", lambda found: name(int(found[1])), text)
+
+    renamed = copy.copy(error)
+    renamed.message = called(error.message)
+    renamed.args = (renamed.message,)
+    if isinstance(renamed, RequestError) and renamed.param is not None:
+        renamed.param = called(renamed.param)
+    return renamed
 
 
 def _retrieval_prompts(spec: ModelSpec | None) -> tuple[str | None, str | None]:

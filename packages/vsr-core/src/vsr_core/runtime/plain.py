@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from ..config import CheckReport
-from ..contract import ModelInfo
-from ..plugins import CapabilityMatrix, PluginReport
+from ..contract import ExportProgress, ExportReport, ModelInfo, Quantization
+from ..plugins import CapabilityMatrix, PluginReport, run_exporter
 from .core import RuntimeCore
+from .exporting import export_order
 from .status import RuntimeStatus
 
 __all__ = ["PlainFacade"]
@@ -36,3 +40,32 @@ class PlainFacade:
     def check(self) -> CheckReport:
         """Every impossible combination in the configuration; loads nothing."""
         return self._core.check()
+
+    def export(
+        self,
+        model: str,
+        *,
+        to: str,
+        out: Path | str,
+        layers: Sequence[int] = (),
+        quantize: Quantization | None = None,
+        progress: ExportProgress | None = None,
+    ) -> ExportReport:
+        """Write a model in the form a backend reads, and check it against its source; blocks for seconds to minutes.
+
+        Nothing is left in ``out`` where it fails or is interrupted.
+
+        :param model: a model of the catalog, or ``<backend>:<model>``.
+        :param to: the backend that is to read the result.
+        :param out: the folder to make; it must not exist, or be empty.
+        :param layers: further layers the result can be asked to leave at, beside those of the catalog entry.
+        :raises InvalidInputError: a wrong argument.
+        :raises ModelNotFoundError: there is no such model or backend.
+        :raises CheckpointError: the model's files are damaged, or nothing that is exported.
+        :raises PluginError: the backend cannot export here, or what it wrote is not what its source computes.
+        """
+        self._core.guard()
+        descriptor, request = export_order(
+            self._core, model, to=to, out=Path(out), layers=layers, quantize=quantize, progress=progress
+        )
+        return run_exporter(descriptor, request)
