@@ -32,6 +32,29 @@ def test_the_time_covers_all_parts():
         answering._remaining(5.0, time.monotonic() - 10, done=256)
 
 
+def test_a_deadline_that_passes_within_a_later_part_is_the_one_the_user_set(vsr, mini, monkeypatch):
+    embed = ToyHandle._embed
+
+    def slow(handle, request, call):
+        if "text 9" in request.texts:
+            assert 0 < call.timeout < 60
+            raise DeadlineExceededError(f"the deadline of {call.timeout:g} s passed", timeout=call.timeout)
+        return embed(handle, request, call)
+
+    monkeypatch.setattr(ToyHandle, "_embed", slow)
+    monkeypatch.setattr(answering, "_PART", 4)
+    assert vsr("embed", "--timeout", "60", stdin=LINES).err == "vsr: 60 s passed when 8 inputs were answered\n"
+    assert vsr("embed", "--timeout", "60", "--json", stdin=LINES).error["timeout"] == 60
+
+
+def test_a_deadline_that_passes_within_the_first_part_is_told_as_it_is(vsr, mini, monkeypatch):
+    def slow(handle, request, call):
+        raise DeadlineExceededError(f"the deadline of {call.timeout:g} s passed", timeout=call.timeout)
+
+    monkeypatch.setattr(ToyHandle, "_embed", slow)
+    assert vsr("embed", "--timeout", "60", stdin=LINES).err == "vsr: the deadline of 60 s passed\n"
+
+
 def test_an_error_about_a_later_part_says_from_where_it_counts(vsr, mini, monkeypatch):
     embed = ToyHandle._embed
 

@@ -73,3 +73,14 @@ def test_a_strict_configuration_with_a_broken_plugin_is_a_finding(vsr, plant, mo
     ran = vsr("doctor", "--json")
     assert ran.code == 1
     assert ("plugins", "fail") in marks(ran)
+
+
+def test_the_engines_are_timed_where_that_is_asked_for(vsr, mini):
+    ran = vsr("doctor", "--measure", "--json")
+    assert ran.code == 0
+    (finding,) = [one for one in ran.body["findings"] if one["area"] == "engines"]
+    assert "toy is the only engine that could be timed" in finding["title"]
+
+
+def test_without_being_asked_nothing_is_timed(vsr, mini):
+    assert "toy is the only engine here" in vsr("doctor").out

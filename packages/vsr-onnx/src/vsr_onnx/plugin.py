@@ -15,6 +15,8 @@ def vsr_backends() -> list[BackendDescriptor]:
             name="onnx",
             contract="1.0",
             factory="vsr_onnx.adapter:OnnxAdapter",
-            summary="Models in ONNX form on ONNX Runtime",
+            summary="Encoders on ONNX Runtime: embed, classify, tag and rerank from ONNX graphs",
+            options="vsr_onnx.options:OnnxOptions",
+            exporter="vsr_onnx.export:export",
         )
     ]

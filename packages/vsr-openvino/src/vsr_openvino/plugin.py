@@ -14,7 +14,9 @@ def vsr_backends() -> list[BackendDescriptor]:
         BackendDescriptor(
             name="openvino",
             contract="1.0",
-            factory="vsr_openvino.adapter:OpenVinoAdapter",
-            summary="Models in OpenVINO IR or ONNX form on OpenVINO",
+            factory="vsr_openvino.adapter:OpenVinoBackend",
+            summary="Encoders on OpenVINO: embed, classify, tag and rerank from its IR or from ONNX",
+            options="vsr_openvino.options:OpenVinoOptions",
+            exporter="vsr_openvino.export:export",
         )
     ]

@@ -105,6 +105,10 @@ def ask_in_parts(
         part = items[start : start + _PART]
         try:
             parts.append((part, ask(part, _remaining(timeout, began, done=start))))
+        except DeadlineExceededError:
+            if start == 0 or timeout is None:
+                raise
+            raise _passed(timeout, done=start) from None  # the part was given what was left of it
         except RequestError as error:
             if start:
                 error.add_note(f"the message counts from input {start}, with which this part begins")
@@ -123,8 +127,12 @@ def _remaining(timeout: float | None, began: float, *, done: int) -> float | Non
         return timeout
     left = timeout - (time.monotonic() - began)
     if left <= 0:
-        raise DeadlineExceededError(f"{timeout:g} s passed when {done} inputs were answered", timeout=timeout)
+        raise _passed(timeout, done=done)
     return left
+
+
+def _passed(timeout: float, *, done: int) -> DeadlineExceededError:
+    return DeadlineExceededError(f"{timeout:g} s passed when {done} inputs were answered", timeout=timeout)
 
 
 def truncation_text(report: InputReport) -> str:

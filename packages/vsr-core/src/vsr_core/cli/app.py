@@ -15,6 +15,7 @@ from .classify import classify, nli
 from .demo import demo
 from .doctor import doctor
 from .embed import embed
+from .export import export
 from .matrix import matrix
 from .models import load, models
 from .options import ConfigOption, JsonOption
@@ -36,6 +37,7 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     check,
     schema,
     load,
+    export,
     embed,
     similar,
     rerank,

@@ -1,10 +1,10 @@
-"""Examining what is installed and configured: plugins, backends, the configuration."""
+"""Examining what is installed and configured: plugins, backends and their speed, the configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .finding import Finding
 
@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from ..contract import RuntimeInfo
     from ..plugins import PluginRecord, PluginReport
     from ..runtime import BackendStatus, RuntimeStatus
+    from .measuring import Timing
 
-__all__ = ["examine_backends", "examine_check", "examine_plugins"]
+__all__ = ["engines", "examine_backends", "examine_check", "examine_engines", "examine_plugins", "examine_speed"]
+
+_ALIKE: Final = 1.1
+"""Times as fast as the next one that an engine must be to be called faster: a short run tells no less apart."""
 
 
 def examine_check(path: Path | None, report: CheckReport) -> Iterator[Finding]:
@@ -79,6 +83,89 @@ def examine_backends(state: RuntimeStatus) -> Iterator[Finding]:
             title="no backend is usable here",
             way_out='pip install one of the extras of vsr-core, such as "vsr-core[onnx]"; `vsr plugins` says what is there',
         )
+
+
+def engines(state: RuntimeStatus) -> tuple[str, ...]:
+    """The backends that compute on this machine, which are those whose probe found a device, by the adapters' names."""
+    names = (
+        backend.adapter
+        for backend in state.backends
+        if backend.runtime is not None and backend.runtime.usable and backend.runtime.devices
+    )
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def examine_engines(names: Sequence[str]) -> Iterator[Finding]:
+    """Which engines there are to choose from, where nothing was timed."""
+    if len(names) == 1:
+        yield Finding(area="engines", mark="ok", title=f"{names[0]} is the only engine here")
+    elif names:
+        yield Finding(
+            area="engines",
+            mark="ok",
+            title=f"{', '.join(names)}: which is fastest here was not measured",
+            way_out="`vsr doctor --measure` times them, which takes a minute or so",
+        )
+
+
+def examine_speed(timings: Sequence[Timing]) -> Iterator[Finding]:
+    """Which engine is fastest here and why, as far as they were timed."""
+    rates = {each.backend: each.texts_per_second for each in timings if each.texts_per_second is not None}
+    ranked = sorted((each for each in timings if each.backend in rates), key=lambda each: -rates[each.backend])
+    failed = [each for each in timings if each.backend not in rates]
+    if ranked:
+        yield Finding(
+            area="engines",
+            mark="ok",
+            title=_fastest([(each.backend, rates[each.backend]) for each in ranked]),
+            details=(*map(_timed, ranked), *_why(ranked), _CAVEAT),
+        )
+    for each in failed:
+        yield Finding(
+            area="engines",
+            mark="warn",
+            title=f"{each.backend} was not timed: {each.failure or 'it gave no time'}",
+            way_out="mend what the reason names, or time it on a model of your own",
+        )
+
+
+_CAVEAT: Final = (
+    "a short run over 24 texts of 6 to 80 words, on random weights in the shape of all-MiniLM-L6-v2 and with default"
+    " settings: other models and lengths can come out differently"
+)
+
+
+def _fastest(rates: Sequence[tuple[str, float]]) -> str:
+    name, rate = rates[0]
+    if len(rates) == 1:
+        return f"{name} is the only engine that could be timed: {rate:.0f} texts/s"
+    alike = [other for other, its in rates if rate < _ALIKE * its]
+    if len(alike) > 1:
+        slower = "" if len(alike) == len(rates) else ", ahead of the rest"
+        return f"{' and '.join(alike)} are about equally fast here{slower}: some {rate:.0f} texts/s"
+    return f"{name} is fastest here: {rate:.0f} texts/s, {rate / rates[1][1]:.1f} times {rates[1][0]}"
+
+
+def _timed(timing: Timing) -> str:
+    ran = " on ".join(part for part in (timing.dtype, timing.device) if part)
+    reason = f" ({timing.reason})" if timing.reason else ""
+    return f"{timing.backend}: {timing.texts_per_second or 0:.0f} texts/s, {ran or 'it does not say in what'}{reason}"
+
+
+def _why(ranked: Sequence[Timing]) -> Iterator[str]:
+    """What the fastest has that the slower ones have not, as far as is known."""
+    first, rate = ranked[0], ranked[0].texts_per_second or 0
+    slower = [each for each in ranked[1:] if rate >= _ALIKE * (each.texts_per_second or 0)]
+    for preposition, mine, theirs in (
+        ("on", first.device, {each.backend: each.device for each in slower}),
+        ("in", first.dtype, {each.backend: each.dtype for each in slower}),
+    ):
+        others = [f"{name} {preposition} {its}" for name, its in theirs.items() if its not in (None, mine)]
+        if mine is not None and others:
+            yield f"why: {first.backend} computes {preposition} {mine}, {', '.join(others)}"
+    alike = [each.backend for each in slower if (each.device, each.dtype) == (first.device, first.dtype)]
+    if alike:
+        yield f"why: with the same dtype and device as {' and '.join(alike)}, what differs is the engine itself"
 
 
 def _backend(backend: BackendStatus, *, needed: bool) -> Finding:

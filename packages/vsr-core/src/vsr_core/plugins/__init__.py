@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .adapting import InstanceSettings
 from .entry_points import EntryPointLike
+from .exporting import run_exporter
 from .hookspecs import HookSpecs
 from .host import PluginHost
 from .instances import BackendInstances
@@ -29,5 +30,6 @@ __all__ = [
     "PluginSource",
     "Stage",
     "Status",
+    "run_exporter",
     "verdict_on",
 ]

@@ -20,7 +20,7 @@ from ..contract import (
 from ..errors import ConfigError
 from ..wire import from_json, to_json
 
-__all__ = ["AdapterBuild", "InstanceSettings", "ask_capabilities", "ask_runtime"]
+__all__ = ["AdapterBuild", "InstanceSettings", "ask_capabilities", "ask_runtime", "referenced"]
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class AdapterBuild:
         :raises Exception: whatever the plugin's code raises.
         """
         context = replace(self._context, options=self._options())
-        adapter = _referenced(self._descriptor.factory)(context)
+        adapter = referenced(self._descriptor.factory)(context)
         if not issubclass(type(adapter), BackendAdapter):
             raise TypeError(f"{self._descriptor.factory} gave a {type(adapter).__name__}, not a BackendAdapter")
         namespace = getattr(adapter, "namespace", None)
@@ -82,7 +82,7 @@ class AdapterBuild:
             return None
         from .options import secrets_in, validate_options  # pydantic is imported only where there are options
 
-        model = _referenced(self._descriptor.options)
+        model = referenced(self._descriptor.options)
         self.secrets = tuple(secrets_in(model, options))
         return validate_options(model, options, where=where)
 
@@ -103,6 +103,10 @@ def _copied(kind: type[T], answer: object, method: str) -> T:
     return from_json(kind, to_json(answer))
 
 
-def _referenced(reference: str) -> Any:
+def referenced(reference: str) -> Any:
+    """What ``"module:attribute"`` names, imported.
+
+    :raises Exception: whatever the plugin's code raises.
+    """
     module, _, attribute = reference.partition(":")
     return functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
