@@ -1,4 +1,4 @@
-"""Command line of the benchmarks: ``python -m bench embed|overhead|startup``."""
+"""Command line of the benchmarks: ``python -m bench embed|encoders|cycles|gpu|overhead|startup``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from typing import NoReturn
 from rich.console import Console, RenderableType
 
 from .corpus import DEFAULT_TEXTS, load_corpus
+from .cycles import ENGINES, CycleSettings, cycles_table, run_cycles
 from .embed import EmbedSettings, run_embed
+from .encoders.plot import plot_encoders
+from .encoders.race import EncoderSettings, run_encoders
+from .encoders.report import encoders_table
+from .encoders.results import problems
+from .encoders.shapes import SHAPES
+from .encoders.workloads import LENGTHS
+from .gpu import gpu_table, run_gpu
 from .overhead import overhead_table, run_overhead
 from .plot import plot_embed
 from .report import embed_table, print_report
@@ -26,6 +34,7 @@ __all__ = ["main"]
 
 RESULTS = Path("bench/results")
 _SINGLE_TEXTS = 80
+_DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
 
 
 def main() -> int:
@@ -56,6 +65,41 @@ def _embed(arguments: argparse.Namespace) -> int:
     if report.summary:
         _progress(f"wrote {plot_embed(report, arguments.plot or _file(arguments, 'embed', 'png'))}")
     return int(any(variant.failure is not None for variant in report.variants))
+
+
+def _encoders(arguments: argparse.Namespace) -> int:
+    settings = EncoderSettings(
+        shape=SHAPES[arguments.shape],
+        dtype=_DTYPES[arguments.precision],
+        lengths=arguments.lengths,
+        rounds=arguments.rounds,
+        timeout=arguments.timeout,
+    )
+    report = run_encoders(settings, progress=_progress)
+    _publish(encoders_table(report), arguments.json or _file(arguments, "encoders", "json"), to_json(report))
+    if report.summary.workloads:
+        _progress(f"wrote {plot_encoders(report, arguments.plot or _file(arguments, 'encoders', 'png'))}")
+    return int(bool(problems(report)))
+
+
+def _cycles(arguments: argparse.Namespace) -> int:
+    names = [name.strip() for name in arguments.engines.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in ENGINES]:
+        raise ValueError(f"no engine is called {unknown[0]!r}; there are {', '.join(ENGINES)}")
+    settings = CycleSettings(
+        engines=tuple(engine for engine in ENGINES if not names or engine in names),
+        cycles=arguments.cycles,
+        idle_seconds=arguments.idle,
+    )
+    report = run_cycles(settings, progress=_progress)
+    _publish(cycles_table(report), arguments.json or _file(arguments, "cycles", "json"), to_json(report))
+    return int(any(engine.failure is not None for engine in report.engines))
+
+
+def _gpu(arguments: argparse.Namespace) -> int:
+    report = run_gpu(load_corpus(arguments.texts), progress=_progress)
+    _publish(gpu_table(report), arguments.json or _file(arguments, "gpu", "json"), to_json(report))
+    return int(any(row.failed for row in report.rows))
 
 
 def _overhead(arguments: argparse.Namespace) -> int:
@@ -99,6 +143,10 @@ def _positive(text: str) -> int:
     return value
 
 
+def _lengths(text: str) -> tuple[int, ...]:
+    return tuple(_positive(length) for length in text.split(","))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description="Benchmarks of vsr against raw engines and peers.")
     commands = parser.add_subparsers(required=True, metavar="benchmark")
@@ -117,6 +165,18 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--timeout", type=float, default=1800.0, metavar="SECONDS", help="of any one step of a variant")
     embed.set_defaults(run=_embed)
 
+    _add_encoders(commands.add_parser("encoders", parents=[shared], help="time and memory by length of text"))
+
+    cycles = commands.add_parser("cycles", parents=[shared], help="memory after unloading, processor time of idling")
+    cycles.add_argument("--engines", default="", metavar="A,B", help=f"some of: {', '.join(ENGINES)}; all by default")
+    cycles.add_argument("--cycles", type=_positive, default=20, help="of each engine (default %(default)s)")
+    cycles.add_argument("--idle", type=_positive, default=5, metavar="SECONDS", help="default %(default)s")
+    cycles.set_defaults(run=_cycles)
+
+    gpu = commands.add_parser("gpu", parents=[shared], help="CUDA beside the CPU, where there is CUDA")
+    gpu.add_argument("--texts", type=_positive, default=200, help="how many texts (default %(default)s)")
+    gpu.set_defaults(run=_gpu)
+
     overhead = commands.add_parser("overhead", parents=[shared], help="Runtime.embed of one text above the engine")
     overhead.add_argument("--calls", type=_positive, default=300, help="of each path (default %(default)s)")
     overhead.add_argument("--precision", default="auto", help="precision policy (default %(default)s)")
@@ -126,6 +186,19 @@ def _parser() -> argparse.ArgumentParser:
     startup.add_argument("--runs", type=_positive, default=10, help="of each command (default %(default)s)")
     startup.set_defaults(run=_startup)
     return parser
+
+
+def _add_encoders(parser: argparse.ArgumentParser) -> None:
+    lengths = ",".join(map(str, LENGTHS))
+    parser.add_argument(
+        "--lengths", type=_lengths, default=LENGTHS, metavar="N,N", help=f"tokens, rising (default {lengths})"
+    )
+    parser.add_argument("--rounds", type=_positive, help="of every length (default: the longer, the fewer)")
+    parser.add_argument("--precision", choices=sorted(_DTYPES), default="fp32", help="default %(default)s")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="where the picture goes")
+    parser.add_argument("--timeout", type=float, default=1800.0, metavar="SECONDS", help="of any one step of a worker")
+    parser.add_argument("--shape", choices=sorted(SHAPES), default="base", help=argparse.SUPPRESS)
+    parser.set_defaults(run=_encoders)
 
 
 if __name__ == "__main__":

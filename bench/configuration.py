@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .corpus import MODEL
@@ -12,18 +13,29 @@ BACKEND_ID = "torch:minilm"
 """The checkpoint on the torch backend."""
 
 
-def configuration(precision: str, *, threads: int | None = None) -> dict[str, Any]:
-    """A configuration with the checkpoint on the torch backend as the default for embeddings.
+def configuration(
+    precision: str,
+    *,
+    threads: int | None = None,
+    backend: str = "torch",
+    source: str = MODEL,
+    artifact: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A configuration with the checkpoint, or an export of it, on one backend as the default for embeddings.
 
     :param precision: a precision policy, such as ``auto`` or ``require:fp32``.
     :param threads: compute threads; None leaves that to the runtime.
+    :param source: where the model is; ``artifact`` which of its files, where that has to be said.
+    :param options: further settings of the backend.
     """
-    backend, _, model = BACKEND_ID.partition(":")
-    settings: dict[str, Any] = {"precision": precision}
+    model = BACKEND_ID.partition(":")[2]
+    settings: dict[str, Any] = {"precision": precision, **(options or {})}
     if threads is not None:
         settings["threads"] = threads
+    entry = {"source": source} if artifact is None else {"source": source, "artifact": artifact}
     return {
-        "catalog": {model: {"source": MODEL}},
+        "catalog": {model: entry},
         "backends": {backend: settings},
-        "roles": {"embedding": {"default": [BACKEND_ID]}},
+        "roles": {"embedding": {"default": [f"{backend}:{model}"]}},
     }

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from .environments import ROOT, Interpreters, worker_environ
+from .exports import Exports
 from .process import Worker, WorkerError
 from .protocol import Ask, Done, Loaded, Prepared, RunTime, SingleTimes
 from .results import CosineRange, VariantResult
 from .summary import cosine_range
 from .variants import Variant
 
-__all__ = ["Contestant", "Progress", "Workplace"]
+__all__ = ["Contestant", "Progress", "Workplace", "rotated"]
 
 T = TypeVar("T")
 Progress = Callable[[str], None]
@@ -24,17 +25,25 @@ SINGLE_TEXTS = 80
 """How many of the texts are asked one at a time in each round."""
 
 
+def rotated(contestants: Sequence[T], number: int) -> Sequence[T]:
+    """A different one first each round, so that nobody always follows the same neighbour's heat."""
+    start = number % max(1, len(contestants))
+    return [*contestants[start:], *contestants[:start]]
+
+
 @dataclass(frozen=True, slots=True)
 class Workplace:
     """Where workers find and leave things, and how they are started.
 
     :param timeout: seconds any single step may take.
+    :param exports: where a variant finds the model in a form of its own; None where none needs one.
     """
 
     folder: Path
     timeout: float
     interpreters: Interpreters
     progress: Progress
+    exports: Exports | None = None
 
     @property
     def texts(self) -> Path:
@@ -48,10 +57,14 @@ class Workplace:
     def start(self, variant: Variant) -> Worker:
         """A worker of its own for a variant.
 
-        :raises WorkerError: its environment or its process is not to be had.
+        :raises WorkerError: its environment, its export or its process is not to be had.
         """
         python = self.interpreters.find(variant.environment)
         command = [str(python), "-m", variant.module, *variant.arguments]
+        if variant.export is not None:
+            if self.exports is None:
+                raise WorkerError(f"{variant.name!r} needs an export, and this benchmark makes none")
+            command += ["--model", str(self.exports.find(variant.export))]
         return Worker(command, cwd=ROOT, environ=worker_environ(), log=self.folder / f"{variant.name}.log")
 
 
@@ -106,6 +119,7 @@ class Contestant:
         return VariantResult(
             name=self._variant.name,
             label=self._variant.label,
+            engine=self._variant.engine,
             failure=self._failure,
             facts=self._prepared.facts if self._prepared else None,
             tokens=self._prepared.tokens if self._prepared else None,

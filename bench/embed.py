@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .contestant import Contestant, Progress, Workplace
+from .contestant import Contestant, Progress, Workplace, rotated
 from .corpus import MAX_TOKENS, MODEL, count_tokens, write_texts
 from .environments import Interpreters
+from .exports import Exports
 from .machine import describe_machine, load_average
 from .process import WorkerError
 from .protocol import Ask, Done, Loaded, RunTime
@@ -40,7 +40,8 @@ def run_embed(settings: EmbedSettings, *, progress: Progress) -> EmbedReport:
     notes: list[str] = []
     before = load_average()
     with tempfile.TemporaryDirectory(prefix="vsr-bench-") as folder, ExitStack() as stack:
-        where = Workplace(Path(folder), settings.timeout, Interpreters(progress), progress)
+        exports = Exports(Path(folder), progress)
+        where = Workplace(Path(folder), settings.timeout, Interpreters(progress), progress, exports)
         write_texts(settings.texts, where.texts)
         contestants = [Contestant(variant, where, stack) for variant in settings.variants]
         for contestant in contestants:
@@ -48,7 +49,7 @@ def run_embed(settings: EmbedSettings, *, progress: Progress) -> EmbedReport:
         reference = _reference(where, notes)
         for number in range(settings.rounds):
             progress(f"round {number + 1} of {settings.rounds}")
-            for contestant in _rotated(contestants, number):
+            for contestant in rotated(contestants, number):
                 contestant.measure()
         after = load_average()
         results = tuple(contestant.result(reference) for contestant in contestants)
@@ -87,9 +88,3 @@ def _reference(where: Workplace, notes: list[str]) -> Path | None:
         notes.append(f"no cosines, since the reference failed: {error}")
         return None
     return path
-
-
-def _rotated(contestants: Sequence[Contestant], number: int) -> Sequence[Contestant]:
-    """A different one first each round, so that nobody always follows the same neighbour's heat."""
-    start = number % max(1, len(contestants))
-    return [*contestants[start:], *contestants[:start]]

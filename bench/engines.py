@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from vsr_core.local import BatchRow, EncodedText, EncoderHandle, RaggedBatch, Wa
 
 from .corpus import MODEL
 
-__all__ = ["MEAN", "batches_of", "load_handle", "ragged"]
+__all__ = ["MEAN", "load_handle", "ragged"]
 
 MEAN = WantPooled(PoolingSpec(modes=("mean",)))
 """What the checkpoint asks for after its last layer."""
@@ -35,21 +35,6 @@ def load_handle(dtype: str, *, threads: int) -> EncoderHandle:
     if not isinstance(handle, EncoderHandle):
         raise TypeError(f"the torch backend gave a {type(handle).__name__} instead of an encoder's handle")
     return handle
-
-
-def batches_of(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Indices in batches, shortest texts first, none of more than ``max_tokens`` tokens if its texts were padded.
-
-    A text longer than that is a batch of its own.
-    """
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[index] > max_tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
 
 
 def ragged(texts: Sequence[EncodedText], *, threads: int) -> RaggedBatch:

@@ -7,9 +7,10 @@ import ctypes
 import gc
 import os
 import resource
+import time
 from pathlib import Path
 
-__all__ = ["busy_seconds", "free_unused", "peak_bytes", "reset_peak", "resident_bytes"]
+__all__ = ["Stopwatch", "free_unused", "peak_bytes", "reset_peak", "resident_bytes"]
 
 _STATUS = Path("/proc/self/status")
 _STAT = Path("/proc/stat")
@@ -46,7 +47,23 @@ def peak_bytes() -> int | None:
     return peak if peak is not None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def busy_seconds() -> float | None:
+class Stopwatch:
+    """Runs from the moment it is made."""
+
+    def __init__(self) -> None:
+        self._busy, self._own = _busy_seconds(), time.process_time()
+        self._start = time.perf_counter()
+
+    def read(self) -> tuple[float, float | None]:
+        """Wall seconds, and how many processors other processes kept busy meanwhile, where the system says."""
+        seconds = time.perf_counter() - self._start
+        own, after = time.process_time() - self._own, _busy_seconds()
+        if self._busy is None or after is None:
+            return seconds, None
+        return seconds, max(0.0, after - self._busy - own) / seconds
+
+
+def _busy_seconds() -> float | None:
     """Processor seconds spent by everybody since the machine started, time stolen from it included."""
     try:
         first = _STAT.read_text(encoding="ascii").partition("\n")[0].split()

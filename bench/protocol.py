@@ -13,9 +13,11 @@ from typing import Any, Literal
 __all__ = [
     "Ask",
     "Command",
+    "CycleMemory",
     "Done",
     "ForwardMemory",
     "ForwardTimes",
+    "IdleUse",
     "Loaded",
     "Prepared",
     "RunTime",
@@ -26,7 +28,7 @@ __all__ = [
     "encode",
 ]
 
-Command = Literal["load", "prepare", "run", "single", "forward", "memory", "save", "close"]
+Command = Literal["load", "prepare", "run", "single", "forward", "memory", "cycle", "idle", "save", "close"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,8 @@ class Ask:
 
     :param path: for ``load``, a JSON file with the texts, or the folder of a checkpoint; for ``save``, the ``.npy``
         file to write; where a batch of token ids is asked for, its JSON file.
-    :param count: for ``single``, how many of the texts to embed, one at a time; for ``forward``, how often.
+    :param count: for ``single``, how many of the texts to embed, one at a time; for ``forward``, how often; for
+        ``idle``, for how many seconds.
     """
 
     command: Command
@@ -58,7 +61,7 @@ class SubjectFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPoint:
-    """The best time of one batch size over the same texts."""
+    """The best time of one batch size, in texts or in padded tokens, over the same texts."""
 
     batch_size: int
     seconds: float
@@ -130,13 +133,35 @@ class ForwardMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CycleMemory:
+    """Answers ``cycle``: the model was loaded, answered, and was unloaded.
+
+    :param seconds: of the load; :param dtype: what the model computed in.
+    :param loaded_bytes: resident after the answer; :param unloaded_bytes: after unloading.
+    """
+
+    seconds: float
+    dtype: str
+    loaded_bytes: int | None
+    unloaded_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleUse:
+    """Answers ``idle``: what all threads of the process computed while a loaded model was asked nothing."""
+
+    seconds: float
+    processor_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """Answers ``save`` and ``close``."""
 
     path: str | None = None
 
 
-Reply = Loaded | Prepared | RunTime | SingleTimes | ForwardTimes | ForwardMemory | Done
+Reply = Loaded | Prepared | RunTime | SingleTimes | ForwardTimes | ForwardMemory | CycleMemory | IdleUse | Done
 
 
 def encode(message: Ask | Reply | str) -> str:

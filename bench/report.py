@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from .aims import outcomes
 from .results import EmbedReport, Summary, VariantResult
 
 __all__ = ["embed_table", "heading", "print_report"]
@@ -55,7 +56,22 @@ def embed_table(report: EmbedReport) -> RenderableType:
         if variant.failure is not None
     ]
     notes = [Text(f"note: {note}") for note in report.notes]
-    return Group(Text(heading(report)), throughput, *failures, rest, Text(_legend(report)), *notes)
+    return Group(Text(heading(report)), throughput, *failures, rest, *_aims(report), Text(_legend(report)), *notes)
+
+
+def _aims(report: EmbedReport) -> tuple[Table, ...]:
+    table = _table("Aims", "number", "measured", "at least", "")
+    for each in outcomes(report):
+        verdict = Text("met", style="green") if each.met else Text("missed", style="yellow")
+        digits = 4 if each.aim.measure == "mean cosine" else 2
+        table.add_row(
+            each.aim.variant,
+            each.aim.measure,
+            f"{each.measured:.{digits}f}",
+            f"{each.aim.least:.{digits - 1}f}",
+            verdict,
+        )
+    return (table,) if table.row_count else ()
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -101,7 +117,7 @@ def _legend(report: EmbedReport) -> str:
     }
     return (
         "Medians over the rounds; a ratio is the median of the rounds' own ratios, and above 1 is faster. The raw loop is"
-        " the one of the same dtype. Others: processors that other processes kept busy meanwhile.\n"
+        " the one of the same engine and dtype. Others: processors that other processes kept busy meanwhile.\n"
         + ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     )
 

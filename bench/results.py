@@ -29,6 +29,7 @@ class CosineRange:
 class VariantResult:
     """One variant as it ran; with a ``failure`` the rest is what had been measured by then.
 
+    :param engine: what computed: ``torch``, ``onnx`` or ``openvino``.
     :param tokens: the variant's own count of what it read.
     :param rounds: one pass over all texts per round, in the order of the rounds.
     :param singles: per round, seconds of each text asked by itself.
@@ -36,6 +37,7 @@ class VariantResult:
 
     name: str
     label: str
+    engine: str = "torch"
     failure: str | None = None
     facts: SubjectFacts | None = None
     tokens: int | None = None
@@ -52,7 +54,7 @@ class Summary:
     """One variant in the numbers of the table.
 
     :param to_peer: throughput over that of ``st-fp32``, median of the rounds' ratios.
-    :param to_raw: likewise over the raw loop ``raw_baseline``, the one that computes in the same dtype.
+    :param to_raw: likewise over the raw loop ``raw_baseline``, the one of the same engine and dtype.
     :param single_p50: seconds of a text asked by itself; ``single_p99`` likewise.
     :param peak_bytes: the most memory resident in any round.
     :param others: processors other processes kept busy during the rounds, on average over the variant's rounds.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from .gauges import busy_seconds, peak_bytes, reset_peak, resident_bytes
+from .gauges import Stopwatch, peak_bytes, reset_peak, resident_bytes
 from .protocol import (
     Ask,
     Done,
@@ -114,7 +114,7 @@ class _Session:
                 if self._loaded is not None:
                     self._loaded.close()
                 return Done()
-            case "forward" | "memory":
+            case "forward" | "memory" | "cycle" | "idle":
                 raise ValueError(f"a worker that embeds texts has no answer to {ask.command!r}")
 
     @property
@@ -144,12 +144,9 @@ class _Session:
         self._vectors = None
         gc.collect()
         reset_peak()
-        busy, own = busy_seconds(), time.process_time()
-        start = time.perf_counter()
+        watch = Stopwatch()
         self._vectors = subject.embed(self._texts)
-        seconds = time.perf_counter() - start
-        own, after = time.process_time() - own, busy_seconds()
-        others = None if busy is None or after is None else max(0.0, after - busy - own) / seconds
+        seconds, others = watch.read()
         return RunTime(seconds=seconds, texts=len(self._texts), peak_bytes=peak_bytes(), others=others)
 
     def _single(self, count: int) -> SingleTimes:

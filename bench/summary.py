@@ -19,8 +19,14 @@ __all__ = ["PEER_BASELINE", "cosine_range", "summarise"]
 PEER_BASELINE = "st-fp32"
 """What an application does without being told anything."""
 
-RAW_BASELINES = {"float32": "raw-fp32", "bfloat16": "raw-bf16"}
-"""By dtype, the loop that has nothing around the engine."""
+RAW_BASELINES = {
+    ("torch", "float32"): "raw-fp32",
+    ("torch", "bfloat16"): "raw-bf16",
+    ("onnx", "float32"): "raw-onnx",
+    ("openvino", "float32"): "raw-openvino",
+    ("openvino", "bfloat16"): "raw-openvino-bf16",
+}
+"""By engine and dtype, the loop that has nothing around the engine."""
 
 
 def summarise(variants: Sequence[VariantResult], *, tokens: int) -> tuple[Summary, ...]:
@@ -49,7 +55,7 @@ def cosine_range(vectors: Path, reference: Path) -> CosineRange:
 
 def _summarise(variant: VariantResult, ran: Mapping[str, VariantResult], tokens: int) -> Summary:
     dtype = variant.facts.dtype if variant.facts is not None else "unknown"
-    raw = RAW_BASELINES.get(dtype)
+    raw = RAW_BASELINES.get((variant.engine, dtype))
     singles = [seconds for each in variant.singles for seconds in each]
     peaks = [run.peak_bytes for run in variant.rounds if run.peak_bytes is not None]
     others = [run.others for run in variant.rounds if run.others is not None]

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["REFERENCE", "VARIANTS", "Environment", "Variant", "choose"]
+__all__ = ["REFERENCE", "VARIANTS", "Engine", "Environment", "Export", "Variant", "choose"]
 
 Environment = Literal["default", "peers"]
+Engine = Literal["torch", "onnx", "openvino"]
+Export = Literal["onnx", "onnx-int8", "openvino"]
+"""The model as an ONNX graph in float32, as one with weights of 8 bits, as OpenVINO IR in float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +19,8 @@ class Variant:
     """One contestant of the embedding benchmark.
 
     :param module: run with ``python -m`` in ``environment``, a hatch environment of this repository.
+    :param engine: what computes; a raw loop is the baseline of its own engine.
+    :param export: the form of the model that is to be made for it, and given as ``--model``.
     """
 
     name: str
@@ -23,6 +28,33 @@ class Variant:
     module: str
     arguments: tuple[str, ...]
     environment: Environment = "default"
+    engine: Engine = "torch"
+    export: Export | None = None
+
+
+def _facade(
+    name: str, label: str, precision: str, *, engine: Engine = "torch", export: Export | None = None, artifact: str = ""
+) -> Variant:
+    arguments = ("--backend", engine, "--precision", precision)
+    return Variant(
+        name=name,
+        label=label,
+        module="bench.workers.facade",
+        arguments=(*arguments, "--artifact", artifact) if artifact else arguments,
+        engine=engine,
+        export=export,
+    )
+
+
+def _openvino_loop(name: str, label: str, hint: str) -> Variant:
+    return Variant(
+        name=name,
+        label=label,
+        module="bench.workers.raw_openvino",
+        arguments=("--precision", hint),
+        engine="openvino",
+        export="openvino",
+    )
 
 
 def _peer(name: str, label: str, dtype: str, batch: str) -> Variant:
@@ -60,17 +92,30 @@ VARIANTS: tuple[Variant, ...] = (
         module="bench.workers.raw",
         arguments=("--dtype", "bfloat16"),
     ),
+    _facade("vsr-fp32", "vsr Runtime.embed on torch, precision require:fp32", "require:fp32"),
+    _facade("vsr-auto", "vsr Runtime.embed on torch, precision auto", "auto"),
     Variant(
-        name="vsr-fp32",
-        label="vsr Runtime.embed, precision require:fp32",
-        module="bench.workers.facade",
-        arguments=("--precision", "require:fp32"),
+        name="raw-onnx",
+        label="raw loop over a session of ONNX Runtime, fp32",
+        module="bench.workers.raw_onnx",
+        arguments=(),
+        engine="onnx",
+        export="onnx",
     ),
-    Variant(
-        name="vsr-auto",
-        label="vsr Runtime.embed, precision auto",
-        module="bench.workers.facade",
-        arguments=("--precision", "auto"),
+    _facade("vsr-onnx", "vsr Runtime.embed on ONNX Runtime, fp32", "require:fp32", engine="onnx", export="onnx"),
+    _facade(
+        "vsr-onnx-int8",
+        "vsr Runtime.embed on ONNX Runtime, 8 bits, one text at a time",
+        "auto",
+        engine="onnx",
+        export="onnx-int8",
+        artifact="quantized",
+    ),
+    _openvino_loop("raw-openvino", "raw loop over a model compiled by OpenVINO, f32", "f32"),
+    _facade("vsr-openvino", "vsr Runtime.embed on OpenVINO, f32", "require:fp32", engine="openvino", export="openvino"),
+    _openvino_loop("raw-openvino-bf16", "raw loop over a model compiled by OpenVINO, bf16", "bf16"),
+    _facade(
+        "vsr-openvino-bf16", "vsr Runtime.embed on OpenVINO, bf16", "require:bf16", engine="openvino", export="openvino"
     ),
 )
 """In the order they are reported."""

@@ -197,13 +197,13 @@ def test_a_sample_holds_what_it_asserts(name):
 
 def test_a_checkpoint_of_the_sample_family_is_recognised(tmp_path):
     host = PluginHost()
-    host.register(_module("families.py"), name="electra")
+    host.register(_module("families.py"), name="nomic_bert")
     host.register(ToyPlugin(), name="toy")
-    files = {"model_type": "electra", "architectures": ["ElectraModel"]}
-    source = str(write_bert(tmp_path / "electra", config=files))
+    files = {"model_type": "nomic_bert", "architectures": ["NomicBertModel"]}
+    source = str(write_bert(tmp_path / "nomic_bert", config=files))
     with Runtime({"catalog": {"small": {"source": source}}}, host=host) as runtime:
         (info,) = runtime.models()
-    assert info.family == "electra"
+    assert info.family == "nomic_bert"
 
 
 def test_the_sample_policy_orders_by_known_price():

@@ -15,14 +15,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from ..batches import BATCH_TOKENS, batches_of
 from ..corpus import MAX_TOKENS
 from ..machine import installed_versions
 from ..protocol import SubjectFacts
 from ..serving import Subject, serve
 
 __all__ = ["RawLoop", "main"]
-
-BATCH_TOKENS = 1024
 
 
 class RawLoop(Subject):
@@ -35,7 +34,7 @@ class RawLoop(Subject):
         self._handle = load_handle(dtype, threads=self._threads)
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        from ..engines import batches_of, ragged
+        from ..engines import ragged
 
         base = self._handle.base
         encoded = base.tokenizer.encode(texts, max_tokens=MAX_TOKENS)
@@ -54,7 +53,7 @@ class RawLoop(Subject):
             dtype=self._handle.base.identity.dtype.actual or "unknown",
             threads=self._threads,
             versions=installed_versions("vsr-candle-torch", "vsr-core", "tokenizers", "torch"),
-            details={"batch tokens": str(BATCH_TOKENS), "streams": "1"},
+            details={"batch size": f"{BATCH_TOKENS} tokens", "streams": "1"},
         )
 
     def close(self) -> None:
