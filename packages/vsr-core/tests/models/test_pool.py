@@ -273,6 +273,7 @@ def test_closing_takes_no_longer_than_it_may(pool, toy):
 
 
 def test_a_closed_pool_lends_nothing_and_leaves_nothing_open(pool, toy):
+    before = set(threading.enumerate())
     pool.load(TOY)
     pool.close(5)
     pool.close(5)
@@ -281,4 +282,4 @@ def test_a_closed_pool_lends_nothing_and_leaves_nothing_open(pool, toy):
         pool.lease(TOY, call())
     with pytest.raises(RuntimeClosedError):
         pool.swap(TOY)
-    assert not any(thread.name == "vsr-load" for thread in threading.enumerate())
+    assert not any(thread.name == "vsr-load" for thread in set(threading.enumerate()) - before)
