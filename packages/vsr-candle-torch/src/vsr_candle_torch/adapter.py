@@ -23,7 +23,7 @@ from vsr_core.errors import CheckpointError
 from vsr_core.local import ComputeThreads
 from vsr_core.taxonomy import Artifact, Capability, Feature
 
-from .families import BORROWED, OWN
+from .families import BORROWED, OWN, full_depth_only
 
 __all__ = ["TorchBackend"]
 
@@ -67,7 +67,7 @@ class TorchBackend(BackendAdapter):
             rules += [
                 (
                     Selector(capability=capability, family=family, feature=Feature.LAYER_EXIT),
-                    Refused("full_depth_only", f"{family} runs in transformers' own code, to its full depth"),
+                    Refused("full_depth_only", full_depth_only(family)),
                 )
                 for family in BORROWED
             ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vsr_core.contract import FamilyDescriptor
 from vsr_core.taxonomy import Capability, Family
 
-__all__ = ["BORROWED", "CONTRIBUTED", "OWN", "ROBERTAS"]
+__all__ = ["BORROWED", "CONTRIBUTED", "OWN", "ROBERTAS", "full_depth_only"]
 
 _ENCODER = {
     "Model": Capability.EMBEDDING,
@@ -43,3 +43,8 @@ OWN = (Family.BERT.value, Family.MINILM.value, *ROBERTAS, Family.MODERNBERT.valu
 
 BORROWED = (Family.DEBERTA.value, "albert", "distilbert", "electra", "mpnet")
 """Families that transformers' code runs."""
+
+
+def full_depth_only(family: str) -> str:
+    """Why a borrowed family cannot be left at a layer."""
+    return f"{family} runs in transformers' own code, to its full depth"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from vsr_core.contract import Choice, LoadRequest, ModelHandle
+from vsr_core.contract import Choice, FeatureState, LoadRequest, ModelHandle
 from vsr_core.errors import LoadError
 from vsr_core.local import (
     ComputeThreads,
@@ -17,8 +17,10 @@ from vsr_core.local import (
     probe_ids,
     prove,
 )
+from vsr_core.taxonomy import Feature
 
 from .engine import TorchEngine
+from .families import BORROWED, full_depth_only
 from .network import Network
 from .networks import blueprint
 from .precision import native_bfloat16, torch_dtype
@@ -71,7 +73,15 @@ def _load(request: LoadRequest, config: Mapping[str, Any], *, threads: ComputeTh
         memory_bytes=network.bytes,
         memory=WorkingMemory(),
         threads=threads,
+        features=_features(request.spec.family),
     )
+
+
+def _features(family: str) -> tuple[FeatureState, ...]:
+    """What the family's code takes away from what the pipeline offers."""
+    if family not in BORROWED:
+        return ()
+    return (FeatureState(feature=Feature.LAYER_EXIT, supported=False, reason=full_depth_only(family)),)
 
 
 def _device(request: LoadRequest) -> Choice:

@@ -8,12 +8,14 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..errors import InvalidInputError, VsrError
 from .activity import Activity
 from .session import opened
+from .specimen import WORDS, write_specimen
 
 if TYPE_CHECKING:
     from ..contract import ModelInfo
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Timing", "measure"]
 
 _MODEL: Final = "doctor"
-_WORDS: Final = ("a cat sat on the mat", "long trains were late again", "two words more")
 _LENGTHS: Final = (6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80)
 """Words of the texts: as uneven as those of an application."""
 _SECONDS: Final = 0.5
@@ -54,7 +55,7 @@ def measure(backends: Sequence[str], activity: Activity) -> tuple[Timing, ...]:
     with tempfile.TemporaryDirectory(prefix="vsr-doctor-") as temporary:
         folder = Path(temporary)
         activity.step("writing a model of random weights")
-        sources: dict[str, Path | str] = dict.fromkeys(backends, _write(folder / "checkpoint"))
+        sources: dict[str, Path | str] = dict.fromkeys(backends, write_specimen(folder / "checkpoint"))
         with opened({"catalog": {_MODEL: {"source": str(folder / "checkpoint")}}}) as runtime:
             for backend in backends:
                 activity.step(f"exporting it for {backend}")
@@ -67,12 +68,6 @@ def measure(backends: Sequence[str], activity: Activity) -> tuple[Timing, ...]:
         missing = {backend: source for backend, source in sources.items() if isinstance(source, str)}
         with opened({"catalog": catalog}) as runtime:
             return _time(runtime, backends, missing, activity)
-
-
-def _write(folder: Path) -> Path:
-    from ..testing import BertShape, write_bert
-
-    return write_bert(folder, BertShape(hidden=384, layers=6, heads=12, intermediate=1536, positions=512, spread=0.03))
 
 
 def _source(runtime: Runtime, backend: str, folder: Path) -> Path | str:
@@ -141,8 +136,5 @@ def _alternate(calls: Mapping[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def _texts() -> list[str]:
-    words = " ".join(_WORDS).split()
-    return [
-        " ".join(words[place % len(words)] for place in range(start, start + _LENGTHS[start % 12]))
-        for start in range(24)
-    ]
+    lengths = [_LENGTHS[number % len(_LENGTHS)] for number in range(24)]
+    return [" ".join(islice(cycle(WORDS), start, start + length)) for start, length in enumerate(lengths)]
