@@ -43,7 +43,9 @@ def folder(tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
-        outcome = doctest.DocTestRunner(verbose=False, optionflags=LENIENT).run(examples, out=said.append, clear_globs=False)
+        outcome = doctest.DocTestRunner(verbose=False, optionflags=LENIENT).run(
+            examples, out=said.append, clear_globs=False
+        )
         examples.globs["vsr"].close()
     return place, outcome, "".join(said)
 

@@ -15,6 +15,9 @@ from .packed import Packed
 
 __all__ = ["TorchEngine"]
 
+_KERNELS = 16 << 20
+"""Scratch of oneDNN and slack of the allocator, as measured beside the plan of a base-sized encoder."""
+
 
 class TorchEngine:
     """Runs packed batches on the CPU.
@@ -61,8 +64,8 @@ class TorchEngine:
         )
 
     def plan_bytes(self, shape: BatchShape) -> int:
-        """That of the network, and the hidden states in float32."""
-        return self._network.plan_bytes(shape) + shape.tokens * 4 * self._network.hidden_size
+        """That of the network, the hidden states in float32, and what the kernels keep for themselves."""
+        return self._network.plan_bytes(shape) + shape.tokens * 4 * self._network.hidden_size + _KERNELS
 
     def close(self) -> None:
         """Drop the weights."""
