@@ -24,6 +24,7 @@ from .plugins import plugins
 from .ranking import rerank, similar
 from .status import status
 from .tag import tag
+from .verify import verify
 
 __all__ = ["build"]
 
@@ -38,6 +39,7 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     schema,
     load,
     export,
+    verify,
     embed,
     similar,
     rerank,

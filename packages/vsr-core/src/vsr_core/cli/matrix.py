@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,20 +27,40 @@ def matrix(
         bool, typer.Option("--probe", help="Look at this host too, which imports the frameworks.")
     ] = False,
     why: Annotated[bool, typer.Option("--why", help="Show limits, features and reasons, cell by cell.")] = False,
+    receipt: Annotated[
+        Path | None,
+        typer.Option("--receipt", metavar="FILE", help="Mark what a receipt of `vsr verify` vouches for on this host."),
+    ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show which backend offers which capability."""
     with watching("asking the backends") as activity, open_runtime(config, activity=activity) as runtime:
         found = runtime.matrix(probe=probe)
+    differing: dict[str, tuple[str, ...]] = {}
+    if receipt is not None:
+        found, differing = _vouched(found, receipt)
     if as_json:
-        print_json("matrix", {"probed": probe, "cells": to_json(found.cells)})
+        print_json("matrix", {"probed": probe, "cells": to_json(found.cells), "differing": to_json(differing)})
     elif not found.cells:
         Page().line("no backend is installed; `vsr plugins` lists what is, and why it is not used")
     elif why:
         _show_reasons(found)
     else:
         _show_grid(found)
+    if not as_json:
+        for backend, reasons in differing.items():
+            Page().line(f"the receipt does not count for {backend}: {'; '.join(reasons)}", style="yellow")
+
+
+def _vouched(found: CapabilityMatrix, path: Path) -> tuple[CapabilityMatrix, dict[str, tuple[str, ...]]]:
+    """The matrix with what a receipt vouches for, and for which backends it does not count, with the reasons."""
+    from ..plugins import differences, read_receipt
+
+    receipt = read_receipt(path)
+    backends = sorted({cell.backend for cell in found.cells})
+    differing = {name: reasons for name in backends if (reasons := differences(receipt, name))}
+    return found.vouched(receipt), differing
 
 
 def _show_grid(found: CapabilityMatrix) -> None:
@@ -94,6 +115,8 @@ def _facts(cell: MatrixCell) -> Iterator[str]:
         return
     if cell.derived_from is not None:
         yield f"computed from {cell.derived_from}"
+    if cell.verified:
+        yield f"verified with {', '.join(cell.verified)}"
     yield from limits_text(cell.verdict.limits)
     able = [item.feature.value for item in cell.features if isinstance(item.verdict, Supported)]
     if able:

@@ -9,10 +9,22 @@ from .hookspecs import HookSpecs
 from .host import PluginHost
 from .instances import BackendInstances
 from .matrix import CapabilityMatrix, CellState, FeatureCell, MatrixCell, verdict_on
+from .receipt import (
+    BackendFacts,
+    HostFacts,
+    OutcomeState,
+    Receipt,
+    ReceiptCell,
+    differences,
+    installed_version,
+    read_receipt,
+    system_name,
+)
 from .records import Contribution, PluginFailure, PluginRecord, PluginReport, PluginSource, Stage, Status
 from .settings import PluginSettings
 
 __all__ = [
+    "BackendFacts",
     "BackendInstances",
     "CapabilityMatrix",
     "CellState",
@@ -20,16 +32,24 @@ __all__ = [
     "EntryPointLike",
     "FeatureCell",
     "HookSpecs",
+    "HostFacts",
     "InstanceSettings",
     "MatrixCell",
+    "OutcomeState",
     "PluginFailure",
     "PluginHost",
     "PluginRecord",
     "PluginReport",
     "PluginSettings",
     "PluginSource",
+    "Receipt",
+    "ReceiptCell",
     "Stage",
     "Status",
+    "differences",
+    "installed_version",
+    "read_receipt",
     "run_exporter",
+    "system_name",
     "verdict_on",
 ]

@@ -10,6 +10,7 @@ from ..contract import CapabilityQuery, CapabilitySet, Refused, Supported, Verdi
 from ..errors import VsrError
 from ..taxonomy import Capability, Feature
 from .instances import BackendInstances
+from .receipt import Receipt, differences
 
 __all__ = ["CapabilityMatrix", "CellState", "FeatureCell", "MatrixCell", "verdict_on"]
 
@@ -32,6 +33,7 @@ class MatrixCell:
     :param families: the families it is supported for by name, sorted; empty where the backend names none.
     :param derived_from: for what the core computes itself, the capability it computes it from.
     :param features: every feature in code order, for a cell that is not refused.
+    :param verified: what a receipt has seen to work, as ``family/artifact``, for a cell that is verified.
     """
 
     backend: str
@@ -41,6 +43,7 @@ class MatrixCell:
     families: tuple[str, ...] = ()
     derived_from: Capability | None = None
     features: tuple[FeatureCell, ...] = ()
+    verified: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,17 @@ class CapabilityMatrix:
         found = (cell for cell in self.cells if cell.backend == backend and cell.capability is capability)
         return next(found, None)
 
+    def vouched(self, receipt: Receipt) -> CapabilityMatrix:
+        """The same matrix, with the cells that a receipt vouches for marked as verified.
+
+        A cell is where nothing of it failed and something of it was seen to work, by a backend whose versions are those
+        of this host.
+        """
+        trusted = {cell.backend for cell in self.cells if not differences(receipt, cell.backend)}
+        return CapabilityMatrix(
+            cells=tuple(_vouched(cell, receipt) if cell.backend in trusted else cell for cell in self.cells)
+        )
+
 
 def verdict_on(declared: CapabilitySet, query: CapabilityQuery) -> Verdict:
     """The verdict on one query; what the core derives is as possible as what it is derived from."""
@@ -69,6 +83,21 @@ def verdict_on(declared: CapabilitySet, query: CapabilityQuery) -> Verdict:
     if source is None:
         return declared.decide(query)
     return _derived(declared.decide(replace(query, capability=source)), source)
+
+
+def _vouched(cell: MatrixCell, receipt: Receipt) -> MatrixCell:
+    about = [
+        each
+        for each in receipt.cells
+        if (each.backend, each.capability, each.claim) == (cell.backend, cell.capability, "supported")
+    ]
+    works = [each for each in about if each.state == "verified" and each.feature is None]
+    if cell.state == "refused" or not works or any(each.state == "failed" for each in about):
+        return cell
+    named = {
+        f"{each.family}/{each.artifact}" for each in works if each.family is not None and each.artifact is not None
+    }
+    return replace(cell, state="verified", verified=tuple(sorted(named)))
 
 
 def _row(instances: BackendInstances, name: str, *, probe: bool) -> Iterator[MatrixCell]:
