@@ -13,6 +13,8 @@ from vsr_candle_torch.networks import blueprint
 from vsr_core.taxonomy import Capability
 from vsr_core.testing import BackendConformance, EncoderEngineConformance, PluginConformance, write_tokenizer
 
+pytestmark = pytest.mark.parity  # every claim for every family takes most of a minute
+
 SIZES = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 WIDE = {"intermediate_size": 48, "max_position_embeddings": 80, "initializer_range": 0.4}
 CONFIGS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
 import time
 from collections.abc import Iterator
@@ -60,7 +59,6 @@ def free_memory() -> int:
 
 def return_memory() -> None:
     """Give what was freed back to the system; glibc would keep what lies below what is still in use."""
-    gc.collect()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
         if trim is not None:
