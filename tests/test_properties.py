@@ -417,6 +417,7 @@ def test_a_layer_is_refused_where_only_the_full_depth_is_run(written, declared, 
 
 def test_every_other_cell_is_refused_for_the_reason_declared(declared, tmp_path):
     save_file({"x": np.zeros(1, np.float32)}, str(tmp_path / "model.safetensors"))
+    write_tokenizer(tmp_path, "bert", max_tokens=64)
     refused = {
         (family, capability): reason(declared, capability.derived_from or capability, family)
         for family, capability in itertools.product(EVERY_FAMILY, Capability)
@@ -425,7 +426,13 @@ def test_every_other_cell_is_refused_for_the_reason_declared(declared, tmp_path)
     catalog = {}
     for family, capability in refused:
         own = capability.derived_from or capability
-        stated = {"pooling": ["mean"]} if own is Capability.EMBEDDING else {}
+        needed = {
+            Capability.EMBEDDING: {"pooling": ["mean"]},
+            Capability.TOKEN_CLASSIFICATION: {"labels": ["O", "B-X"]},
+            Capability.SPANS: {"labels": ["O", "B-X"]},
+            Capability.RERANKING: {"labels": ["relevant"]},
+        }
+        stated = needed.get(own, {})
         stated = {"source": str(tmp_path), "family": family, "capability": [own.value], **stated}
         catalog[f"{family}-{capability}"] = stated
     with Runtime({"catalog": catalog, "backends": {"torch": FP32}}) as vsr:
