@@ -1,7 +1,5 @@
 """Checking a configuration against what is installed: every impossible combination, with its reason and its place."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable
