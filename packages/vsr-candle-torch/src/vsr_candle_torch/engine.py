@@ -15,7 +15,7 @@ from .packed import Packed
 
 __all__ = ["TorchEngine"]
 
-_KERNELS = 16 << 20
+_KERNELS = 24 << 20
 """Scratch of oneDNN and slack of the allocator, as measured beside the plan of a base-sized encoder."""
 
 
