@@ -34,6 +34,14 @@ def quiet():
     logging.set_verbosity_error()
 
 
+@pytest.fixture(autouse=True)
+def threads():
+    """An engine that ran on this thread leaves torch's number of threads to the next test as it was."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     return write_bert(tmp_path_factory.mktemp("bert"), BertShape(layers=3))

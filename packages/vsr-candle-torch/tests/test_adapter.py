@@ -126,6 +126,14 @@ def test_weights_that_do_not_fit_the_configuration_are_refused(tmp_path):
         vsr.embed("a")
 
 
+def test_a_configuration_with_a_byte_order_mark_is_read_by_the_catalog_and_here_alike(folder, tmp_path):
+    marked = write_bert(tmp_path / "marked")
+    file = marked / "config.json"
+    file.write_text(file.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    with runtime(folder) as plain, runtime(marked) as other:
+        np.testing.assert_array_equal(plain.embed("a cat").vectors, other.embed("a cat").vectors)
+
+
 def test_a_file_of_weights_may_be_the_source(folder):
     with runtime(folder) as whole, runtime(folder / "model.safetensors") as file:
         np.testing.assert_array_equal(whole.embed("a cat").vectors, file.embed("a cat").vectors)

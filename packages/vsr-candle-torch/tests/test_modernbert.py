@@ -130,6 +130,10 @@ def test_the_plan_grows_with_the_length_alone_once_scores_are_not_written_out(wr
         ({"layer_types": ["full_attention"] * 3 + ["causal"]}, "layer_types must name"),
         ({"rope_parameters": {"full_attention": {"rope_type": "longrope"}}}, "full_attention: rope_type 'longrope' is"),
         ({"rope_parameters": {"full_attention": YARN | {"truncate": False}}}, "truncate is false"),
+        (
+            {"rope_parameters": {"full_attention": YARN | {"original_max_position_embeddings": 0}}},
+            "original_max_position_embeddings must be a positive whole number",
+        ),
         ({"rope_parameters": []}, "rope_parameters must be an object"),
         ({"rope_parameters": {"full_attention": {"rope_theta": "x"}}}, "rope_theta must be a number above 0"),
         ({"hidden_activation": "mish"}, "hidden_activation 'mish' is not computed here"),

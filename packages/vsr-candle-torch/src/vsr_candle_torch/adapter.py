@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
-from pathlib import Path
-from typing import Any
 
-from vsr_core.catalog import model_folder
+from vsr_core.catalog import model_folder, read_document
 from vsr_core.contract import (
     BackendAdapter,
     BackendContext,
@@ -111,8 +108,10 @@ class TorchBackend(BackendAdapter):
         """Read the weights, settle the dtype, and put the shared pipeline around the engine."""
         from .loading import load_encoder
 
-        config = _read_config(model_folder(request.path))
-        return load_encoder(request, config, threads=self._threads)
+        config = read_document(model_folder(request.path), "config.json")
+        if config is None:
+            raise CheckpointError(f"{model_folder(request.path) / 'config.json'} is missing")
+        return load_encoder(request, config.values, threads=self._threads)
 
 
 def _of_family(capability: Capability, family: str) -> list[tuple[Selector, Supported | Refused]]:
@@ -124,16 +123,3 @@ def _of_family(capability: Capability, family: str) -> list[tuple[Selector, Supp
         ),
         *((Selector(capability=capability, family=family, artifact=artifact), Supported()) for artifact in whole),
     ]
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} is missing") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read as JSON: {error}") from None
-    if not isinstance(config, dict):
-        raise CheckpointError(f"{path} holds no JSON object")
-    return config

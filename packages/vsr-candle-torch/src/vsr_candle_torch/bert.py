@@ -6,7 +6,7 @@ RoBERTa (Liu et al. 2019) differs in where its positions begin.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,12 +14,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name everybody knows it by
 from torch import Tensor
 from vsr_core.errors import CheckpointError
-from vsr_core.local import BatchShape
+from vsr_core.local import BatchShape, LinearSite, LowRank
 
 from .attention import attend, attention_bytes
+from .changes import LinearName, RowChanges, activated, changed, join
 from .fields import ConfigFields
 from .linear import Activation, Linear, Norm
-from .packed import Packed, row_blocks
+from .packed import Packed, Step, row_blocks
 from .packing import Packing
 from .weights import StrictTensors
 
@@ -110,6 +111,7 @@ class BertEncoder:
         self.config = config
         self.hidden_size = config.hidden_size
         self.layers = config.layers
+        self.sites = bert_sites(config)
         self.dtype = dtype
         source = Packing(tensors, dtype)
         with torch.inference_mode():
@@ -117,20 +119,28 @@ class BertEncoder:
             self._layers = tuple(_read_layer(source, config, index) for index in range(config.layers))
         self.bytes = source.bytes
 
-    def forward(self, packed: Packed, *, exits: Collection[int]) -> dict[int, Tensor]:
-        """The hidden states ``[tokens, hidden]`` after each of the layers ``exits``, counted from 1.
+    def embed(self, packed: Packed) -> Tensor:
+        """The sum of the embeddings, normalised."""
+        table = self._embeddings
+        x = F.embedding(packed.padded(packed.ids), table.words)
+        if len(table.types) == 1:  # transformers never shows such a model the type ids
+            x += table.types
+        else:
+            x += F.embedding(packed.padded(packed.type_ids), table.types)
+        x += F.embedding(packed.padded(self._positions(packed)), table.positions)
+        return table.norm.apply(x)
 
-        Neighbouring sequences of equal length share one attention call, so a batch sorted by length runs fastest;
-        the result does not depend on the order.
-        """
-        with torch.inference_mode():
-            x = self._embed(packed)
-            states: dict[int, Tensor] = {}
-            for depth, layer in enumerate(self._layers[: max(exits)], start=1):
-                x = self._layer(layer, x, packed)
-                if depth in exits:
-                    states[depth] = x[: packed.tokens]
-            return states
+    def steps(self, packed: Packed) -> Step:
+        """Every layer alike."""
+        return lambda index, x, changes: self._layer(self._layers[index], x, packed, changes)
+
+    def leave(self, states: Tensor) -> Tensor:
+        """The states themselves, which each layer ends in normalised."""
+        return states
+
+    def adapt(self, changes: Mapping[str, LowRank]) -> tuple[Mapping[LinearName, LowRank], ...]:
+        """Query, key and value are one layer here."""
+        return tuple(self._adapt(index, changes) for index in range(self.layers))
 
     def plan_bytes(self, shape: BatchShape) -> int:
         """The states of one layer and what attention needs."""
@@ -142,16 +152,6 @@ class BertEncoder:
             + attention_bytes(shape.longest, heads=config.heads)
         )
 
-    def _embed(self, packed: Packed) -> Tensor:
-        table = self._embeddings
-        x = F.embedding(packed.padded(packed.ids), table.words)
-        if len(table.types) == 1:  # transformers never shows such a model the type ids
-            x += table.types
-        else:
-            x += F.embedding(packed.padded(packed.type_ids), table.types)
-        x += F.embedding(packed.padded(self._positions(packed)), table.positions)
-        return table.norm.apply(x)
-
     def _positions(self, packed: Packed) -> Tensor:
         """From 0; in RoBERTa counted from after the padding id, which has that position itself wherever it stands."""
         if self.config.padding is None:
@@ -161,14 +161,46 @@ class BertEncoder:
         before = F.pad(counted, (1, 0))[packed.offsets[:-1]]
         return (counted - torch.repeat_interleave(before, packed.offsets.diff())) * real + self.config.padding
 
-    def _layer(self, layer: _Layer, x: Tensor, packed: Packed) -> Tensor:
-        context = attend(layer.qkv.apply(x), packed.runs, heads=self.config.heads)
-        x = layer.attention_norm.apply(layer.attention_out.apply_residual(context, x))
+    def _layer(self, layer: _Layer, x: Tensor, packed: Packed, changes: RowChanges | None) -> Tensor:
+        qkv = changed(layer.qkv.apply(x), x, "qkv", changes)
+        context = attend(qkv, packed.runs, heads=self.config.heads)
+        mixed = changed(layer.attention_out.apply_residual(context, x), context, "attention_out", changes)
+        x = layer.attention_norm.apply(mixed)
         for rows in row_blocks(len(x)):
             part = x[rows]
-            inner = layer.up.apply_activation(part, self.config.activation)
-            part.copy_(layer.output_norm.apply(layer.down.apply_residual(inner, part)))
+            inner = activated(layer.up, part, self.config.activation, "up", changes, first=rows.start)
+            whole = layer.down.apply_residual(inner, part)
+            part.copy_(layer.output_norm.apply(changed(whole, inner, "down", changes, first=rows.start)))
         return x
+
+    def _adapt(self, index: int, changes: Mapping[str, LowRank]) -> Mapping[LinearName, LowRank]:
+        hidden, layer = self.hidden_size, f"encoder.layer.{index}."
+        names = [f"{layer}attention.self.{name}" for name in ("query", "key", "value")]
+        found: dict[LinearName, LowRank | None] = {
+            "qkv": join([(changes.get(name), hidden) for name in names], width=hidden),
+            "attention_out": changes.get(f"{layer}attention.output.dense"),
+            "up": changes.get(f"{layer}intermediate.dense"),
+            "down": changes.get(f"{layer}output.dense"),
+        }
+        return {name: change for name, change in found.items() if change is not None}
+
+
+def bert_sites(config: BertConfig) -> tuple[LinearSite, ...]:
+    """The linear layers of an encoder, by the names its checkpoints give them."""
+    hidden, inner = config.hidden_size, config.intermediate
+    each = (
+        ("attention.self.query", hidden, hidden),
+        ("attention.self.key", hidden, hidden),
+        ("attention.self.value", hidden, hidden),
+        ("attention.output.dense", hidden, hidden),
+        ("intermediate.dense", inner, hidden),
+        ("output.dense", hidden, inner),
+    )
+    return tuple(
+        LinearSite(f"encoder.layer.{index}.{name}", out, width, index + 1)
+        for index in range(config.layers)
+        for name, out, width in each
+    )
 
 
 def _read_layer(source: Packing, config: BertConfig, index: int) -> _Layer:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from vsr_core.contract import FloatArray, PoolingMode
+from vsr_core.contract import FloatArray, PoolingMode, PoolingSpec
 from vsr_core.local import BatchRow, BatchShape, EngineOutput, RaggedBatch, Reduction, WantLogits, WantPooled
 
 from .network import Network, States
 from .packed import Packed
 
-__all__ = ["TorchEngine"]
+__all__ = ["TorchEngine", "reduced"]
 
 _KERNELS = 24 << 20
 """Scratch of oneDNN and slack of the allocator, as measured beside the plan of a base-sized encoder."""
@@ -83,10 +83,15 @@ def _answers(states: States, depth: int, row: BatchRow, packed: Packed) -> Seque
         return [logits.float().numpy() for logits in states.logits[depth]]
     wide = states.hidden[depth].float()
     if isinstance(row.want, WantPooled):
-        pooled = [_pool(wide, packed, mode) for mode in row.want.spec.modes]
-        together: FloatArray = (pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=1)).numpy()
-        return list(together)
+        return list(reduced(wide, packed, row.want.spec))
     return [part.numpy() for part in packed.split(wide)]
+
+
+def reduced(states: Tensor, packed: Packed, spec: PoolingSpec) -> FloatArray:
+    """The pooled vectors of float32 states ``[tokens, hidden]``: ``[sequences, hidden * modes]``."""
+    pooled = [_pool(states, packed, mode) for mode in spec.modes]
+    together: FloatArray = (pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=1)).numpy()
+    return together
 
 
 def _pool(states: Tensor, packed: Packed, mode: PoolingMode) -> Tensor:

@@ -19,9 +19,10 @@ from vsr_core.local import (
 )
 from vsr_core.taxonomy import Feature
 
+from .adapted import AdaptableEngine
 from .engine import TorchEngine
 from .families import BORROWED, full_depth_only
-from .network import Network
+from .network import HeadedEncoder, Network
 from .networks import blueprint
 from .precision import native_bfloat16, torch_dtype
 
@@ -52,7 +53,7 @@ def _load(request: LoadRequest, config: Mapping[str, Any], *, threads: ComputeTh
     def engine(dtype: torch.dtype) -> TorchEngine:
         if dtype not in networks:
             networks[dtype] = plan.build(dtype)
-        return TorchEngine(networks[dtype], threads=1)
+        return _engine(networks[dtype], threads=1)
 
     precision = choose_precision(
         request.precision,
@@ -66,7 +67,7 @@ def _load(request: LoadRequest, config: Mapping[str, Any], *, threads: ComputeTh
     network = networks[dtype]
     return build_encoder(
         request,
-        TorchEngine(network, threads=threads.total),
+        _engine(network, threads=threads.total),
         device=device,
         dtype=precision,
         vocab_size=plan.vocabulary,
@@ -75,6 +76,12 @@ def _load(request: LoadRequest, config: Mapping[str, Any], *, threads: ComputeTh
         threads=threads,
         features=_features(request.spec.family),
     )
+
+
+def _engine(network: Network, *, threads: int) -> TorchEngine:
+    if isinstance(network, HeadedEncoder):
+        return AdaptableEngine(network, threads=threads)
+    return TorchEngine(network, threads=threads)
 
 
 def _features(family: str) -> tuple[FeatureState, ...]:

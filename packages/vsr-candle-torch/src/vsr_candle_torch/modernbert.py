@@ -6,7 +6,7 @@ looking everywhere and the others near by), as transformers' ``ModernBertModel``
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast
 
@@ -14,12 +14,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name everybody knows it by
 from torch import Tensor
 from vsr_core.errors import CheckpointError
-from vsr_core.local import BatchShape
+from vsr_core.local import BatchShape, LinearSite, LowRank
 
 from .attention import attend, attention_bytes
+from .changes import LinearName, RowChanges, activated, changed
 from .fields import ConfigFields
 from .linear import Activation, Linear, Norm
-from .packed import Packed, row_blocks
+from .packed import Packed, Step, row_blocks
 from .packing import Packing
 from .rotary import RotaryConfig, interleave, rotate_, rotation
 from .weights import StrictTensors
@@ -142,6 +143,7 @@ class ModernBertEncoder:
         self.config = config
         self.hidden_size = config.hidden_size
         self.layers = len(config.reaches)
+        self.sites = modernbert_sites(config)
         self.dtype = dtype
         source = Packing(tensors, dtype)
         hidden = config.hidden_size
@@ -156,18 +158,28 @@ class ModernBertEncoder:
             }
         self.bytes = source.bytes
 
-    def forward(self, packed: Packed, *, exits: Collection[int]) -> dict[int, Tensor]:
-        """The hidden states ``[tokens, hidden]`` after each of the layers ``exits`` and the final norm."""
-        with torch.inference_mode():
-            positions = packed.padded(packed.positions())
-            turns = {reach: table[positions] for reach, table in self._turns.items()}
-            x = self._norm.apply(F.embedding(packed.padded(packed.ids), self._words))
-            states: dict[int, Tensor] = {}
-            for depth, layer in enumerate(self._layers[: max(exits)], start=1):
-                x = self._layer(layer, x, packed, turns[layer.reach])
-                if depth in exits:
-                    states[depth] = self._final_norm.apply(x[: packed.tokens])
-            return states
+    def embed(self, packed: Packed) -> Tensor:
+        """The token embeddings, normalised; positions come in with attention."""
+        return self._norm.apply(F.embedding(packed.padded(packed.ids), self._words))
+
+    def steps(self, packed: Packed) -> Step:
+        """Layers, each with the rotation of its kind."""
+        positions = packed.padded(packed.positions())
+        turns = {reach: table[positions] for reach, table in self._turns.items()}
+
+        def step(index: int, x: Tensor, changes: RowChanges | None) -> Tensor:
+            layer = self._layers[index]
+            return self._layer(layer, x, packed, turns[layer.reach], changes)
+
+        return step
+
+    def leave(self, states: Tensor) -> Tensor:
+        """The states after the final norm."""
+        return self._final_norm.apply(states)
+
+    def adapt(self, changes: Mapping[str, LowRank]) -> tuple[Mapping[LinearName, LowRank], ...]:
+        """Queries and keys have their features in another order here, and the gated layer is two."""
+        return tuple(self._adapt(index, changes) for index in range(self.layers))
 
     def plan_bytes(self, shape: BatchShape) -> int:
         """The states of one layer, the rotations, and what attention needs."""
@@ -184,20 +196,54 @@ class ModernBertEncoder:
             + scores
         )
 
-    def _layer(self, layer: _Layer, x: Tensor, packed: Packed, turns: Tensor) -> Tensor:
+    def _layer(self, layer: _Layer, x: Tensor, packed: Packed, turns: Tensor, changes: RowChanges | None) -> Tensor:
         window = self.config.window if layer.reach == "sliding_attention" else None
         heads = self.config.heads
-        qkv = layer.qkv.apply(x if layer.attention_norm is None else layer.attention_norm.apply(x))
+        normed = x if layer.attention_norm is None else layer.attention_norm.apply(x)
+        qkv = changed(layer.qkv.apply(normed), normed, "qkv", changes)
         rotate_(qkv, turns, heads=heads)
         context = attend(qkv, packed.runs, heads=heads, window=window)
-        del qkv
-        x = layer.attention_out.apply_residual(context, x)
+        del qkv, normed
+        x = changed(layer.attention_out.apply_residual(context, x), context, "attention_out", changes)
         for rows in row_blocks(len(x)):
-            part = x[rows]
+            part, first = x[rows], rows.start
             normed = layer.mlp_norm.apply(part)
-            inner = layer.up.apply_activation(normed, self.config.activation).mul_(layer.gate.apply(normed))
-            part.copy_(layer.down.apply_residual(inner, part))
+            gate = changed(layer.gate.apply(normed), normed, "gate", changes, first=first)
+            inner = activated(layer.up, normed, self.config.activation, "up", changes, first=first).mul_(gate)
+            part.copy_(changed(layer.down.apply_residual(inner, part), inner, "down", changes, first=first))
         return x
+
+    def _adapt(self, index: int, changes: Mapping[str, LowRank]) -> Mapping[LinearName, LowRank]:
+        layer, heads = f"layers.{index}.", self.config.heads
+        found: dict[LinearName, LowRank] = {}
+        if (qkv := changes.get(f"{layer}attn.Wqkv")) is not None:
+            parts = torch.from_numpy(qkv.b).chunk(3)
+            turned = torch.cat([interleave(parts[0], heads), interleave(parts[1], heads), parts[2]])
+            found["qkv"] = LowRank(qkv.a, turned.numpy())
+        if (out := changes.get(f"{layer}attn.Wo")) is not None:
+            found["attention_out"] = out
+        if (inner := changes.get(f"{layer}mlp.Wi")) is not None:
+            half = len(inner.b) // 2
+            found["up"], found["gate"] = LowRank(inner.a, inner.b[:half]), LowRank(inner.a, inner.b[half:])
+        if (down := changes.get(f"{layer}mlp.Wo")) is not None:
+            found["down"] = down
+        return found
+
+
+def modernbert_sites(config: ModernBertConfig) -> tuple[LinearSite, ...]:
+    """The linear layers of an encoder, by the names its checkpoints give them."""
+    hidden, inner = config.hidden_size, config.intermediate
+    each = (
+        ("attn.Wqkv", 3 * hidden, hidden),
+        ("attn.Wo", hidden, hidden),
+        ("mlp.Wi", 2 * inner, hidden),
+        ("mlp.Wo", hidden, inner),
+    )
+    return tuple(
+        LinearSite(f"layers.{index}.{name}", out, width, index + 1)
+        for index in range(len(config.reaches))
+        for name, out, width in each
+    )
 
 
 def _read_layer(source: Packing, config: ModernBertConfig, index: int) -> _Layer:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
-from vsr_core.local import BatchShape
+from vsr_core.local import Anatomy, BatchShape, LoraAdapter
 
 from .heads import Head, HeadKind
-from .packed import Encoder, Packed
+from .packed import Encoder, Packed, forward
 
 __all__ = ["HeadedEncoder", "Network", "States"]
 
@@ -70,11 +70,23 @@ class Network(Protocol):
 
 
 class HeadedEncoder:
-    """A forward of ours with a head of ours; the head may sit on any layer."""
+    """A forward of ours with a head of ours; the head may sit on any layer, and adapters bring heads of their own.
 
-    def __init__(self, encoder: Encoder, head: Head | None) -> None:
-        self._encoder = encoder
-        self._head = head
+    :param anatomy: where adapters may sit; :param read_head: makes the head of one, None where it has none.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: Head | None,
+        *,
+        anatomy: Anatomy,
+        read_head: Callable[[LoraAdapter], Head | None],
+    ) -> None:
+        self.encoder = encoder
+        self.own_head = head
+        self.anatomy = anatomy
+        self.read_head = read_head
         self.hidden_size = encoder.hidden_size
         self.layers = encoder.layers
         self.dtype = encoder.dtype
@@ -87,10 +99,11 @@ class HeadedEncoder:
 
         :raises ValueError: logits are wanted of a model without a head.
         """
-        if self._head is None and logits:
+        if self.own_head is None and logits:
             raise ValueError("this model was loaded without a classification head")
-        states = self._encoder.forward(packed, exits=hidden | logits)
-        found = {layer: self._head.logits(states[layer], packed) for layer in logits} if self._head is not None else {}
+        states = forward(self.encoder, packed, exits=hidden | logits)
+        head = self.own_head
+        found = {layer: head.logits(states[layer], packed) for layer in logits} if head is not None else {}
         return States({layer: states[layer] for layer in hidden}, found)
 
     def plan_bytes(self, shape: BatchShape) -> int:
@@ -98,4 +111,4 @@ class HeadedEncoder:
         extra = 0
         if self.head == "token":
             extra = shape.tokens * 4 * (2 * self.hidden_size + (self.labels or 0))
-        return self._encoder.plan_bytes(shape) + extra
+        return self.encoder.plan_bytes(shape) + extra

@@ -14,6 +14,7 @@ from vsr_core.contract import LoadRequest, ModelSpec
 from vsr_core.errors import CheckpointError
 from vsr_core.taxonomy import Capability, Family
 
+from .anatomies import HeadParts, anatomy_of, bert_parts, head_reader, modernbert_parts, roberta_parts
 from .bert import BERT_PROBE, BertConfig, BertEncoder
 from .borrowed import BorrowedNetwork, borrowed_config
 from .families import BORROWED, OWN, ROBERTAS
@@ -85,6 +86,7 @@ class _Family:
     shape: _Shape
     encoder: Callable[[StrictTensors, torch.dtype], Encoder]
     head: HeadReader
+    parts: HeadParts
 
 
 def _family(name: str, config: Mapping[str, Any], where: str) -> _Family:
@@ -96,6 +98,7 @@ def _family(name: str, config: Mapping[str, Any], where: str) -> _Family:
             modern,
             lambda tensors, dtype: ModernBertEncoder(modern, tensors, dtype=dtype),
             partial(modernbert_head, config=config),
+            modernbert_parts(modern.hidden_size, config),
         )
     roberta = name in ROBERTAS
     shape = BertConfig.read(config, where, roberta=roberta)
@@ -105,6 +108,7 @@ def _family(name: str, config: Mapping[str, Any], where: str) -> _Family:
         shape,
         lambda tensors, dtype: BertEncoder(shape, tensors, dtype=dtype),
         roberta_head if roberta else bert_head,
+        (roberta_parts if roberta else bert_parts)(shape.hidden_size),
     )
 
 
@@ -126,7 +130,19 @@ class _Own:
         if self._kind is not None:
             head = family.head(tensors, kind=self._kind, hidden=encoder.hidden_size)
         tensors.refuse_others(allowed=_IGNORED)
-        return HeadedEncoder(encoder, head)
+        hidden, kept = encoder.hidden_size, self._kept(tensors)
+        return HeadedEncoder(
+            encoder,
+            head,
+            anatomy=anatomy_of(encoder, family.parts, prefix=family.prefix, kept=kept),
+            read_head=head_reader(family.head, family.parts, hidden=hidden, kept=kept),
+        )
+
+    def _kept(self, tensors: StrictTensors) -> dict[str, Tensor]:
+        """The tensors of heads that the checkpoint has, whatever it was loaded for: adapters may need them."""
+        names = {name for wanted, _ in self._family.parts.values() for name in wanted}
+        found = {name: tensors.find(name) for name in sorted(names)}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 
 class _Borrowed:

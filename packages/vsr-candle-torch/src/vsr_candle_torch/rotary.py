@@ -55,7 +55,8 @@ class RotaryConfig:
             raise fields.refusal("rope_type", f"{kind!r} is not computed here")
         if not fields.flag("truncate", default=True):
             raise fields.refusal("truncate", "is false: transformers reads it elsewhere, so what is meant is not sure")
-        original = fields.integer("original_max_position_embeddings", positions)
+        known = values.get("original_max_position_embeddings") is not None
+        original = fields.count("original_max_position_embeddings") if known else positions
         factor = fields.positive("factor", positions / original)
         return cls(
             theta=base,

@@ -81,9 +81,9 @@ class StrictTensors:
         """
         return self._take(name, shape)
 
-    def has(self, name: str) -> bool:
-        """Whether the family has a tensor of this name, without a prefix, in these weights."""
-        return self._prefix + name in self._tensors
+    def find(self, name: str) -> Tensor | None:
+        """A tensor by its name with or without the prefix, None where there is none; taking it is not asked for."""
+        return self._tensors.get(self._prefix + name, self._tensors.get(name))
 
     def _take(self, key: str, shape: tuple[int | None, ...]) -> Tensor:
         tensor = self._tensors.get(key)

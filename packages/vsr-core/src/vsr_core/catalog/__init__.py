@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .documents import model_folder
+from .documents import model_folder, read_document
 from .facts import CheckpointFacts
 from .families import CORE_FAMILIES, recognise
 from .fingerprint import hash_files
@@ -51,6 +51,7 @@ __all__ = [
     "load_labels",
     "model_folder",
     "parse_source",
+    "read_document",
     "read_manifest",
     "recognise",
     "resolve_source",

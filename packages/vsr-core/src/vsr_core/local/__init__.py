@@ -29,6 +29,7 @@ from .graph_layout import read_layout
 from .handle import EncoderHandle, EncoderTask, PreparedRequest
 from .heads import NumpyHead
 from .layers import default_layer, effective_layer, engine_layer
+from .lora import AdapterHost, AdapterTarget, Anatomy, LinearSite, LoraAdapter, LowRank
 from .memory import WorkingMemory
 from .pairs import EncodedPair, PairNames, WindowedPair, encode_pair_windows, encode_pairs
 from .pooling import l2_normalize, non_finite_rows, pool, pooled_width, truncate_dimensions
@@ -51,6 +52,9 @@ __all__ = [
     "MAX_SHIFT",
     "MIN_COSINE",
     "PROBE_TEXTS",
+    "AdapterHost",
+    "AdapterTarget",
+    "Anatomy",
     "BaseIdentity",
     "BatchRow",
     "BatchShape",
@@ -72,6 +76,9 @@ __all__ = [
     "GraphRunner",
     "IntArray",
     "ItemResult",
+    "LinearSite",
+    "LoraAdapter",
+    "LowRank",
     "NumpyHead",
     "PairClassificationTask",
     "PairNames",
