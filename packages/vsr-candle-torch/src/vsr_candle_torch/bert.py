@@ -60,7 +60,10 @@ class BertConfig:
         if config.get("is_decoder"):
             raise CheckpointError(f"{where}: is_decoder is set; a decoder is no encoder")
         hidden = fields.count("hidden_size")
-        positions, padding = fields.count("max_position_embeddings"), fields.integer("pad_token_id", 1)
+        positions, padding = (
+            fields.count("max_position_embeddings"),
+            fields.integer("pad_token_id", 1) if roberta else 0,
+        )
         if roberta and padding + 1 >= positions:
             raise fields.refusal("pad_token_id", f"{padding} leaves none of {positions} positions to a text")
         return cls(

@@ -43,7 +43,12 @@ class TorchEngine:
         return max(1, min(4, self._threads))
 
     def run(self, batch: RaggedBatch) -> EngineOutput:
-        """Run the network once, to the deepest layer a row wants."""
+        """Run the network once, to the deepest layer a row wants.
+
+        :raises ValueError: a row has an adapter, which :class:`~vsr_candle_torch.adapted.AdaptableEngine` alone knows.
+        """
+        if any(row.adapter is not None for row in batch.rows):
+            raise ValueError("this engine runs the base alone, without adapters")
         self._use_threads(batch.threads or self._threads)
         full = self._network.layers
         packed = Packed.of(batch)

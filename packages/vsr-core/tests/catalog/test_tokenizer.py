@@ -64,6 +64,8 @@ def test_special_tokens_of_a_vocabulary_are_those_of_word_piece(write):
         ({"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "New"}]}, None),
         ({"type": "New"}, None),
         ([], None),
+        ({"type": "Sequence", "processors": 5}, (0, 0)),
+        ({"type": "TemplateProcessing", "single": 5, "pair": [3]}, (0, 0)),
     ],
 )
 def test_processors_that_are_not_known_are_not_guessed(processor, count, write):

@@ -73,4 +73,4 @@ def test_markup_in_a_text_is_text(vsr, mini):
 def test_a_truncation_nobody_knows_is_a_message(vsr, mini):
     ran = vsr("embed", "text", "--truncate", "middle")
     assert (ran.code, ran.out) == (1, "")
-    assert "'error', 'end', 'start', 'window'" in ran.err
+    assert "'error', 'end', 'start', not 'middle'" in ran.err

@@ -1,5 +1,7 @@
 import pytest
 from vsr_core.cli.ranking import shares
+from vsr_core.contract import InputReport
+from vsr_core.testing import toy
 
 
 def test_similarity_keeps_the_order_of_the_candidates_in_json(vsr, mini):
@@ -47,6 +49,15 @@ def test_a_truncation_nobody_knows_is_a_message(vsr, mini):
     ran = vsr("rerank", "one", "two", "--truncate", "middle", "--json")
     assert ran.code == 1
     assert ran.error["param"] == "truncate"
+
+
+def test_texts_that_were_cut_are_counted(vsr, mini, monkeypatch):
+    assert "cut" not in vsr("rerank", "one", "two", "three").out
+    monkeypatch.setattr(
+        toy, "InputReport", lambda **fields: InputReport(**{**fields, "truncated": fields["tokens"] > 3})
+    )
+    assert "1 of 3 inputs were cut" in vsr("rerank", "one", "two", "three").out
+    assert "2 of 3 texts were cut" in vsr("similar", "four", "two", "three").out
 
 
 def test_a_bar_shows_the_score_itself_where_its_kind_has_a_scale():

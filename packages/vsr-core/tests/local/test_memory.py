@@ -1,9 +1,10 @@
 """What a batch may take goes by what is free, and a small one is never asked about."""
 
 import sys
+from dataclasses import replace
 
 import pytest
-from vsr_core.local import WorkingMemory
+from vsr_core.local import WorkingMemory, memory
 from vsr_core.local.memory import SHARE, free_memory
 
 MEBIBYTE = 1 << 20
@@ -52,11 +53,33 @@ def test_a_limit_on_the_address_space_counts():
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def test_a_container_with_a_limit_counts(monkeypatch, tmp_path):
-    limit, used = tmp_path / "max", tmp_path / "current"
-    monkeypatch.setattr("vsr_core.local.memory._CGROUPS", ((limit, used), (tmp_path / "none", tmp_path / "none")))
-    limit.write_text(f"{500 * MEBIBYTE}\n")
-    used.write_text(f"{400 * MEBIBYTE}\n")
+@pytest.fixture
+def container(monkeypatch, tmp_path):
+    """A container with 500 MiB, of which 400 are used."""
+    groups = tuple(replace(group, folder=tmp_path) for group in memory._CGROUPS)
+    monkeypatch.setattr(memory, "_CGROUPS", groups)
+    (tmp_path / "memory.max").write_text(f"{500 * MEBIBYTE}\n")
+    (tmp_path / "memory.current").write_text(f"{400 * MEBIBYTE}\n")
+    return tmp_path
+
+
+def test_a_container_with_a_limit_counts(container):
     assert free_memory() <= 100 * MEBIBYTE
-    limit.write_text("max\n")
+    (container / "memory.max").write_text("max\n")
     assert free_memory() > 100 * MEBIBYTE
+
+
+def test_files_that_a_container_keeps_in_memory_are_not_in_the_way(container):
+    stat = f"anon 1\ninactive_file {150 * MEBIBYTE}\ntotal_inactive_file 7\nactive_file 9\n"
+    (container / "memory.stat").write_text(stat)
+    assert 100 * MEBIBYTE < free_memory() <= 250 * MEBIBYTE
+    (container / "memory.stat").write_text("\ninactive_file\n")
+    assert free_memory() <= 100 * MEBIBYTE
+
+
+def test_the_older_interface_to_a_container_is_read_too(container):
+    (container / "memory.max").unlink()
+    (container / "memory.limit_in_bytes").write_text(f"{500 * MEBIBYTE}")
+    (container / "memory.usage_in_bytes").write_text(f"{400 * MEBIBYTE}")
+    (container / "memory.stat").write_text(f"inactive_file 1\ntotal_inactive_file {50 * MEBIBYTE}\n")
+    assert 100 * MEBIBYTE < free_memory() <= 150 * MEBIBYTE

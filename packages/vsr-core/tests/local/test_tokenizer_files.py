@@ -71,7 +71,7 @@ def test_a_tokenizer_class_that_a_vocabulary_does_not_describe_is_refused(bert_f
 @pytest.mark.parametrize("content", ["[]", "{", ""])
 def test_a_damaged_configuration_is_named(bert_folder, content):
     (bert_folder / "tokenizer_config.json").write_text(content, encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"tokenizer_config\.json'"):
+    with pytest.raises(CheckpointError, match=r"tokenizer_config\.json: "):
         TextTokenizer.from_folder(bert_folder)
 
 

@@ -46,8 +46,12 @@ def test_a_vector_that_is_not_finite_is_withheld(value):
         checked_vectors(EmbeddingResponse(envelope=ENVELOPE, vectors=vectors), 2)
 
 
-@pytest.mark.parametrize("results", [[], [(0, 1.0)], [(0, 1.0), (0, 0.5)], [(0, 1.0), (2, 0.5)], [(-1, 1.0), (0, 1.0)]])
-def test_a_ranking_names_each_document_once(results):
+@pytest.mark.parametrize(
+    "results",
+    [[], [(0, 1.0)], [(0, 1.0), (0, 0.5)], [(0, 1.0), (2, 0.5)], [(-1, 1.0), (0, 1.0)], [(0, 0.5), (1, 1.0)]],
+    ids=["nothing", "too few", "one twice", "one too many", "one before the first", "the best last"],
+)
+def test_a_ranking_names_each_document_once_and_the_best_first(results):
     request = RerankingRequest(query="q", documents=("a", "b"))
     ranking = tuple(RerankResult(index=index, score=score) for index, score in results)
     with pytest.raises(InferenceError):

@@ -111,6 +111,10 @@ def test_spans_say_where_they_are_in_code_points(vsr):
 
 WRONG = {
     "unknown truncation": (lambda r: r.classify("a", truncate="middle"), "'error', 'end', 'start', 'window'"),
+    "windows of a text that gets one vector": (
+        lambda r: r.embed("a", model="mini", truncate="window"),
+        "truncate must be one of 'error', 'end', 'start', not 'window'",
+    ),
     "unknown truncation of pairs": (lambda r: r.nli(("a", "b"), model="nli", truncate=1), "truncate must be one of"),
     "unknown truncation of tagging": (lambda r: r.tag("a", truncate="END"), "truncate must be one of"),
     "unknown aggregation": (lambda r: r.tag("a", aggregation="sum"), "'none', 'simple', 'first', 'average', 'max'"),

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from vsr_core.contract import BackendId, EmbeddingResponse, Envelope, Usage
-from vsr_core.runtime.derived import rerank_by_vectors, score
+from vsr_core.errors import NonFiniteOutputError
+from vsr_core.runtime.derived import rerank_by_vectors, score, similarities
 
 ONE = np.array([3.0, 4.0], np.float32)
 MANY = np.array([[3.0, 4.0], [-4.0, 3.0], [0.0, 0.0], [6.0, 8.0]], np.float32)
@@ -50,3 +51,10 @@ def test_query_and_documents_may_come_in_two_answers_whose_tokens_add_up():
         rerank_by_vectors([response([ONE], 2), response(MANY, None)], "dot", top_n=1).envelope.usage.input_tokens
         is None
     )
+
+
+def test_a_score_beyond_float32_is_an_error_and_no_infinity():
+    long = response(np.full((2, 4), 1e20, np.float32), 3)
+    for derive in (lambda: similarities(long, "dot"), lambda: rerank_by_vectors([long], "dot", top_n=None)):
+        with pytest.raises(NonFiniteOutputError, match="toy:m gave vectors so long"):
+            derive()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -101,15 +101,21 @@ def _added_by(processor: Any) -> tuple[int, int] | None:
         return None
     kind = processor.get("type")
     if kind == "Sequence":
-        steps = [_added_by(step) for step in processor.get("processors") or ()]
+        steps = [_added_by(step) for step in _pieces(processor, "processors")]
         known = [step for step in steps if step is not None]
         return (sum(one for one, _ in known), sum(two for _, two in known)) if len(known) == len(steps) else None
     if kind == "TemplateProcessing":
         one, two = (
-            sum("SpecialToken" in piece for piece in processor.get(template) or ()) for template in ("single", "pair")
+            sum("SpecialToken" in piece for piece in _pieces(processor, template) if isinstance(piece, Mapping))
+            for template in ("single", "pair")
         )
         return one, two
     return _PROCESSORS.get(str(kind))
+
+
+def _pieces(processor: Mapping[str, Any], key: str) -> Sequence[Any]:
+    found = processor.get(key)
+    return found if isinstance(found, list) else ()
 
 
 def _looks_whole(file: Path) -> bool:

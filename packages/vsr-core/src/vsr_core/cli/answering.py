@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from ..errors import DeadlineExceededError, RequestError
 from ..wire import to_json
 from .activity import Activity
-from .output import seconds_text
+from .output import Page, seconds_text
 from .session import info_of
 
 if TYPE_CHECKING:
     from ..contract import Envelope, InputReport, ModelInfo, Response
     from ..runtime import Runtime
 
-__all__ = ["Answer", "ask_in_parts", "truncation_text", "who"]
+__all__ = ["Answer", "ask_in_parts", "show_cut", "truncation_text", "who"]
 
 _PART: Final = 256
 """How many inputs go into one request: enough to fill batches, few enough to show how it goes."""
@@ -144,6 +144,13 @@ def truncation_text(report: InputReport) -> str:
     of = "" if report.total_tokens is None else f", of {report.total_tokens}"
     cut = f" ({' and '.join(report.cut)})" if report.cut else ""
     return f"yes{of}{cut}"
+
+
+def show_cut(page: Page, inputs: Sequence[InputReport], *, noun: str) -> None:
+    """A line on how many inputs were cut, if any was; ``noun`` is what one input is called."""
+    cut = sum(report.truncated is True for report in inputs)
+    if cut:
+        page.line(f"{cut} of {len(inputs)} {noun}s were cut", style="yellow")
 
 
 def who(envelope: Envelope) -> str:

@@ -18,6 +18,7 @@ from .options import (
     LayerOption,
     LogitsOption,
     ModelOption,
+    TextsArgument,
     TimeoutOption,
     TruncateOption,
 )
@@ -39,9 +40,7 @@ _PASSED: Final[Mapping[bool | None, str]] = {None: "-", True: "yes", False: "no"
 
 
 def classify(
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="The texts; else the lines of stdin.")
-    ] = None,
+    texts: TextsArgument = None,
     *,
     model: ModelOption = "default",
     layer: LayerOption = None,

@@ -12,7 +12,16 @@ from ..errors import InvalidInputError
 from .activity import watching
 from .answering import Answer, ask_in_parts, truncation_text
 from .inputs import gather_texts
-from .options import ConfigOption, FileOption, JsonOption, LayerOption, ModelOption, TimeoutOption, TruncateOption
+from .options import (
+    ConfigOption,
+    FileOption,
+    JsonOption,
+    LayerOption,
+    ModelOption,
+    TextsArgument,
+    TimeoutOption,
+    TruncateOption,
+)
 from .output import SCHEMA, Page, one_line, print_json
 from .session import open_runtime
 
@@ -28,9 +37,7 @@ _Answer: TypeAlias = "Answer[str, EmbeddingResponse]"
 
 
 def embed(
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="The texts; else the lines of stdin.")
-    ] = None,
+    texts: TextsArgument = None,
     *,
     model: ModelOption = "default",
     dimensions: Annotated[

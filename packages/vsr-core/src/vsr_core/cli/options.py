@@ -1,4 +1,4 @@
-"""The options that several commands share."""
+"""The arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ __all__ = [
     "LayerOption",
     "LogitsOption",
     "ModelOption",
+    "TextsArgument",
     "TimeoutOption",
     "TruncateOption",
 ]
+
+TextsArgument = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="The texts; else the lines of stdin.")]
 
 ConfigOption = Annotated[
     Path | None,

@@ -10,7 +10,7 @@ import typer
 
 from ..wire import to_json
 from .activity import watching
-from .answering import who
+from .answering import show_cut, who
 from .inputs import gather_texts
 from .options import ConfigOption, FileOption, JsonOption, ModelOption, TimeoutOption, TruncateOption
 from .output import Page, bar, one_line, print_json, seconds_text
@@ -48,6 +48,7 @@ def similar(
     page = Page()
     order = sorted(range(len(scores)), key=lambda index: -scores[index])
     show_ranking(page, [(index, scores[index], others[index]) for index in order], kind=answer.function)
+    show_cut(page, answer.envelope.inputs, noun="text")
     page.line(f"{answer.function} by {who(answer.envelope)}, {seconds_text(seconds)} in all", style="dim")
 
 
@@ -79,6 +80,7 @@ def rerank(
     page = Page()
     ranked = [(item.index, item.score, texts[item.index]) for item in answer.results]
     show_ranking(page, ranked, kind=answer.score_kind)
+    show_cut(page, answer.envelope.inputs, noun="input")
     page.line(f"{answer.score_kind} by {who(answer.envelope)}, {seconds_text(seconds)} in all", style="dim")
 
 

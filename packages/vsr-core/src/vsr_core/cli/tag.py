@@ -9,9 +9,18 @@ import typer
 
 from ..wire import to_json
 from .activity import watching
-from .answering import Answer, ask_in_parts
+from .answering import Answer, ask_in_parts, show_cut
 from .inputs import gather_texts
-from .options import ConfigOption, FileOption, JsonOption, LayerOption, ModelOption, TimeoutOption, TruncateOption
+from .options import (
+    ConfigOption,
+    FileOption,
+    JsonOption,
+    LayerOption,
+    ModelOption,
+    TextsArgument,
+    TimeoutOption,
+    TruncateOption,
+)
 from .output import Page, one_line, print_json
 from .session import open_runtime
 
@@ -24,9 +33,7 @@ _Answer: TypeAlias = "Answer[str, TaggingResponse]"
 
 
 def tag(
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="The texts; else the lines of stdin.")
-    ] = None,
+    texts: TextsArgument = None,
     *,
     model: ModelOption = "default",
     aggregation: Annotated[
@@ -87,9 +94,7 @@ def _show(answer: _Answer) -> None:
         ],
         right=("#", "start", "end", "score"),
     )
-    cut = sum(report.truncated is True for report in answer.inputs())
-    if cut:
-        page.line(f"{cut} of {len(results)} texts were cut", style="yellow")
+    show_cut(page, answer.inputs(), noun="text")
     found = sum(len(result.spans) for result in results)
     page.line(f"{found} {'span' if found == 1 else 'spans'} by {answer.closing('text')}", style="dim")
 

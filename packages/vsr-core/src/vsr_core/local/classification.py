@@ -27,7 +27,7 @@ from .envelopes import build_envelope
 from .finite import check_finite
 from .layers import default_layer, effective_layer, engine_layer
 from .pairs import PairNames
-from .reading import Reading, by_reading, check_pair_room, items_of, read_pairs, read_texts
+from .reading import Reading, by_reading, characters_of, check_pair_room, items_of, read_pairs, read_texts
 from .scoring import Scorer
 from .tickets import ItemResult, RowWant, WorkItem
 
@@ -120,10 +120,7 @@ class SequenceClassificationTask(_Classifier):
 
     def size(self, request: SequenceClassificationRequest) -> int:
         """Characters of a request, which is what its preparation costs."""
-        texts: object = request.texts
-        if not isinstance(texts, list | tuple):
-            return len(texts) if isinstance(texts, str) else 0
-        return sum([len(text) for text in texts if isinstance(text, str)])
+        return characters_of(request.texts)
 
     def prepare(self, request: SequenceClassificationRequest) -> PreparedClassification:
         """Check and tokenise a request.

@@ -29,6 +29,7 @@ from .envelopes import build_envelope
 from .finite import withheld
 from .layers import default_layer, effective_layer, engine_layer
 from .pooling import l2_normalize, non_finite_rows, pooled_width, truncate_dimensions
+from .reading import characters_of
 from .space import compatibility_key, space_of
 from .tickets import ItemResult, RowWant, WorkItem
 from .tokenize import EncodedText
@@ -86,10 +87,7 @@ class EmbeddingTask:
 
     def size(self, request: EmbeddingRequest) -> int:
         """Characters of a request, which is what its preparation costs."""
-        texts: object = request.texts
-        if not isinstance(texts, list | tuple):
-            return len(texts) if isinstance(texts, str) else 0
-        return sum([len(text) for text in texts if isinstance(text, str)])
+        return characters_of(request.texts)
 
     def prepare(self, request: EmbeddingRequest) -> PreparedEmbedding:
         """Check and tokenise a request.

@@ -6,6 +6,7 @@ import ctypes
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -17,11 +18,23 @@ SHARE = 0.8
 
 _FRESH_SECONDS = 0.5
 _ALWAYS = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Cgroup:
+    """Where the kernel tells a container's limit and use, and which line of ``memory.stat`` what it would drop first."""
+
+    folder: Path
+    limit: str
+    used: str
+    idle_files: str
+
+
 _CGROUPS = (
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
-    (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
+    _Cgroup(Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file"),
+    _Cgroup(Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-"""Limit and use of this process's container, by version 2 and 1 of the kernel's interface."""
+"""By version 2 and 1 of the kernel's interface."""
 
 
 class WorkingMemory:
@@ -66,11 +79,21 @@ def return_memory() -> None:
 
 
 def _container() -> Iterator[int]:
-    for limit, used in _CGROUPS:
+    for group in _CGROUPS:
         try:
-            yield int(limit.read_text()) - int(used.read_text())
+            limit, used = (int((group.folder / name).read_text()) for name in (group.limit, group.used))
         except (OSError, ValueError):  # there is no such container, or it has no limit ("max")
             continue
+        yield limit - used + _idle_files(group)
+
+
+def _idle_files(group: _Cgroup) -> int:
+    """Bytes counted as used that hold files read a while ago, such as weights: the kernel drops them for whoever asks."""
+    try:
+        lines = (group.folder / "memory.stat").read_text().splitlines()
+        return next((int(line.split()[1]) for line in lines if line.split()[0] == group.idle_files), 0)
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _process() -> Iterator[int]:

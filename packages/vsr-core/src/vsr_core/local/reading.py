@@ -1,4 +1,4 @@
-"""Inputs of heads as the model reads them: each in one sequence, or in overlapping windows, and how that went."""
+"""Inputs as the model reads them: how long they are, each in one sequence or overlapping windows, and how that went."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tickets import ItemResult, RowWant, WorkItem
 from .tokenize import EncodedText, TextTokenizer
 from .windows import WindowedText, encode_windows
 
-__all__ = ["Reading", "by_reading", "check_pair_room", "items_of", "read_pairs", "read_texts"]
+__all__ = ["Reading", "by_reading", "characters_of", "check_pair_room", "items_of", "read_pairs", "read_texts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,6 +30,13 @@ class Reading:
     starts: tuple[int, ...]
     fresh: tuple[int, ...]
     report: InputReport
+
+
+def characters_of(texts: object) -> int:
+    """Characters of one text or a list of them, whatever else it may be: nothing has been checked yet."""
+    if not isinstance(texts, list | tuple):
+        return len(texts) if isinstance(texts, str) else 0
+    return sum([len(text) for text in texts if isinstance(text, str)])
 
 
 def read_texts(

@@ -28,7 +28,7 @@ from .engine import WantLogits
 from .envelopes import build_envelope
 from .finite import check_finite
 from .layers import default_layer, effective_layer, engine_layer
-from .reading import Reading, by_reading, items_of, read_texts
+from .reading import Reading, by_reading, characters_of, items_of, read_texts
 from .schemes import read_scheme
 from .scoring import activate
 from .spans import find_spans
@@ -88,10 +88,7 @@ class TokenClassificationTask:
 
     def size(self, request: TokenClassificationRequest) -> int:
         """Characters of a request, which is what its preparation costs."""
-        texts: object = request.texts
-        if not isinstance(texts, list | tuple):
-            return len(texts) if isinstance(texts, str) else 0
-        return sum([len(text) for text in texts if isinstance(text, str)])
+        return characters_of(request.texts)
 
     def prepare(self, request: TokenClassificationRequest) -> PreparedTagging:
         """Check and tokenise a request.

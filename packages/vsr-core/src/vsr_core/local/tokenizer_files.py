@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
+from ..catalog.documents import read_document
 from ..errors import CheckpointError
 
 __all__ = ["read_tokenizer"]
@@ -60,7 +60,8 @@ def _read_json_form(file: Path) -> Tokenizer:
 def _build_wordpiece(folder: Path) -> Tokenizer:
     vocab_file, config_file = folder / "vocab.txt", folder / "tokenizer_config.json"
     vocab = _read_vocabulary(vocab_file)
-    config = _read_config(config_file)
+    stated = read_document(folder, config_file.name)
+    config: Mapping[str, Any] = stated.values if stated is not None else {}
     name = str(config.get("tokenizer_class") or "BertTokenizer")
     if not name.startswith(("Bert", "DistilBert", "Electra", "MPNet")):
         raise CheckpointError(
@@ -100,16 +101,6 @@ def _read_vocabulary(file: Path) -> dict[str, int]:
     if lines and not lines[-1]:
         lines.pop()
     return {line.rstrip("\r"): index for index, line in enumerate(lines)}
-
-
-def _read_config(file: Path) -> Mapping[str, Any]:
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{str(file)!r} cannot be read: {_one_line(error)}; fetch the file again") from error
-    if not isinstance(config, dict):
-        raise CheckpointError(f"{str(file)!r} holds no JSON object: fetch the file again")
-    return config
 
 
 def _token_text(token: Any) -> str:

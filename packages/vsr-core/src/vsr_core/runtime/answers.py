@@ -47,10 +47,10 @@ def checked_vectors(response: EmbeddingResponse, count: int) -> EmbeddingRespons
 
 
 def checked_ranking(response: RerankingResponse, request: RerankingRequest) -> RerankingResponse:
-    """The response, if it ranks each document once, or the best ``top_n``, with finite scores.
+    """The response, if it ranks each document once, or the best ``top_n``, by falling finite scores.
 
     :raises NonFiniteOutputError: a score that is no number.
-    :raises InferenceError: an index of no document, one that comes twice, or too few results.
+    :raises InferenceError: an index of no document, one that comes twice, too few results, or scores that rise.
     """
     backend_id = response.envelope.backend_id
     count = len(request.documents)
@@ -58,7 +58,10 @@ def checked_ranking(response: RerankingResponse, request: RerankingRequest) -> R
     indices = [result.index for result in response.results]
     if len(indices) != expected or len(set(indices)) != expected or not all(0 <= index < count for index in indices):
         raise _malformed(backend_id, f"a ranking of {len(indices)} results for {count} documents that is none of them")
-    _check_finite(backend_id, (result.score for result in response.results))
+    scores = [result.score for result in response.results]
+    _check_finite(backend_id, scores)
+    if scores != sorted(scores, reverse=True):
+        raise _malformed(backend_id, "a ranking that is not by falling score")
     return response
 
 

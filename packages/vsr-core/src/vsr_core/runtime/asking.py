@@ -33,6 +33,9 @@ __all__ = ["Ask", "Asking"]
 
 R_co = TypeVar("R_co", bound=Response, covariant=True)
 
+_CUTS: tuple[Truncation, ...] = ("error", "end", "start")
+"""What may become of a text that gets one vector; windows would give several."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask(Generic[R_co]):
@@ -68,7 +71,7 @@ class Asking:
             dimensions=check_count(dimensions, "dimensions"),
             layer=check_count(layer, "layer"),
             prompt=prompt if prompt is None else check_text(prompt, "prompt"),
-            truncate=_truncation(truncate),
+            truncate=check_choice(truncate, "truncate", _CUTS),
         )
         needs = Requirements.of(
             Kind.EMBEDDING,

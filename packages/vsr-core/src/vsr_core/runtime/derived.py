@@ -16,6 +16,7 @@ from ..contract import (
     SimilarityResponse,
     Usage,
 )
+from ..errors import NonFiniteOutputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +25,11 @@ __all__ = ["rerank_by_vectors", "score", "similarities"]
 
 
 def similarities(response: EmbeddingResponse, function: SimilarityFunction) -> SimilarityResponse:
-    """The similarity of the first vector to each of the others."""
-    scores = score(response.vectors[0], response.vectors[1:], function)
+    """The similarity of the first vector to each of the others.
+
+    :raises NonFiniteOutputError: the vectors are so long that float32 cannot hold a score; reranking raises it, too.
+    """
+    scores = _finite(score(response.vectors[0], response.vectors[1:], function), response.envelope)
     return SimilarityResponse(envelope=response.envelope, scores=scores, function=function)
 
 
@@ -36,7 +40,7 @@ def rerank_by_vectors(
     import numpy as np
 
     vectors = np.concatenate([response.vectors for response in responses])
-    scores = score(vectors[0], vectors[1:], function)
+    scores = _finite(score(vectors[0], vectors[1:], function), responses[0].envelope)
     order = np.argsort(-scores, kind="stable")[:top_n]
     return RerankingResponse(
         envelope=_joined([response.envelope for response in responses]),
@@ -66,7 +70,21 @@ def score(vector: FloatArray, others: FloatArray, function: SimilarityFunction) 
 
 
 def _narrow(scores: np.typing.NDArray[np.float64]) -> FloatArray:
-    return scores.astype("float32")
+    import numpy as np
+
+    with np.errstate(over="ignore"):  # what is beyond float32 is infinite, and refused where the model is known
+        return scores.astype(np.float32)
+
+
+def _finite(scores: FloatArray, envelope: Envelope) -> FloatArray:
+    import numpy as np
+
+    if not np.isfinite(scores).all():
+        backend_id = str(envelope.backend_id)
+        raise NonFiniteOutputError(
+            f"{backend_id} gave vectors so long that a score of them is beyond float32", backend_id=backend_id
+        )
+    return scores
 
 
 def _joined(envelopes: Sequence[Envelope]) -> Envelope:
