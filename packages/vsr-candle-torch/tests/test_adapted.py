@@ -233,3 +233,18 @@ def test_bfloat16_stays_close_to_float32(written, load, sequences):
         found[dtype] = engine.run(batch(sequences, [BatchRow(4, MEAN, adapter="x")])).rows[0]
     one, other = found.values()
     assert one @ other / np.linalg.norm(one) / np.linalg.norm(other) > 0.98
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_one_batched_product_gives_what_one_for_each_adapter_gives(written, load, sequences, monkeypatch, family):
+    engine = AdaptableEngine(load(written(family, "sequence")), threads=1)
+    only = ("attention.output.dense", "attn.Wo", "mlp.Wi")
+    for one in (adapter(engine.anatomy, "a", rank=2), adapter(engine.anatomy, "b", rank=5, only=only)):
+        engine.attach(one)
+    rows = [BatchRow(index, LOGITS, adapter=key) for index in (0, 3) for key in "ab"]
+    found = []
+    for few in (0, 1000):
+        monkeypatch.setattr("vsr_candle_torch.adapted._FEW_ROWS", {torch.float32: few})
+        found.append(engine.run(batch(sequences, rows)).rows)
+    for apart, together in zip(*found, strict=True):
+        np.testing.assert_allclose(apart, together, atol=1e-5)

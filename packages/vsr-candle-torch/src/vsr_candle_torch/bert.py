@@ -171,7 +171,7 @@ class BertEncoder:
         x = layer.attention_norm.apply(mixed)
         for rows in row_blocks(len(x)):
             part = x[rows]
-            inner = activated(layer.up, part, self.config.activation, "up", changes, first=rows.start)
+            inner = activated(layer.up, part, self.config.activation, changes, first=rows.start)
             whole = layer.down.apply_residual(inner, part)
             part.copy_(layer.output_norm.apply(changed(whole, inner, "down", changes, first=rows.start)))
         return x
@@ -182,7 +182,7 @@ class BertEncoder:
         found: dict[LinearName, LowRank | None] = {
             "qkv": join([(changes.get(name), hidden) for name in names], width=hidden),
             "attention_out": changes.get(f"{layer}attention.output.dense"),
-            "up": changes.get(f"{layer}intermediate.dense"),
+            "inner": changes.get(f"{layer}intermediate.dense"),
             "down": changes.get(f"{layer}output.dense"),
         }
         return {name: change for name, change in found.items() if change is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, Self
 
@@ -13,16 +13,22 @@ from vsr_core.local import LowRank
 
 from .linear import Activation, Linear, activate
 
-__all__ = ["Change", "LayerChanges", "LinearName", "RowChanges", "activated", "changed", "join", "layer_changes"]
+__all__ = [
+    "Change",
+    "LayerChanges",
+    "LayerStacks",
+    "LinearName",
+    "RowChanges",
+    "Sliced",
+    "Stacked",
+    "activated",
+    "changed",
+    "join",
+    "stack",
+]
 
-LinearName = Literal["qkv", "attention_out", "up", "gate", "down"]
-"""The linear layers of one layer, as the forwards call them."""
-
-_FEW_ROWS = 24
-"""With fewer rows of each adapter than this, on average, one wide product beats a small one for each."""
-
-_MAX_RANKS = 256
-"""Ranks side by side beyond which the products that are thrown away would cost more than they save."""
+LinearName = Literal["qkv", "attention_out", "inner", "down"]
+"""The linear layers of one layer, as the forwards call them; ``inner`` may be two side by side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +48,9 @@ class Change:
 LayerChanges = Mapping[LinearName, Change]
 """What one adapter does to one layer."""
 
+LayerStacks = Mapping[LinearName, tuple[Tensor, Tensor]]
+"""What several adapters do to one layer: ``down [adapters, in, r]`` and ``up [adapters, r, out]``, zero beyond a rank."""
+
 
 class RowChanges(Protocol):
     """What a layer does to its products, row by row."""
@@ -50,9 +59,10 @@ class RowChanges(Protocol):
         """Whether any row's adapter changes that linear layer."""
         ...
 
-    def add_(self, name: LinearName, y: Tensor, x: Tensor, *, first: int = 0) -> None:
-        """Add the changes to ``y [rows, out]``, the product of ``x [rows, in]``, in place.
+    def add_(self, name: LinearName, ys: Sequence[Tensor], x: Tensor, *, first: int = 0) -> None:
+        """Add the changes to the product of ``x [rows, in]`` in place.
 
+        :param ys: the product, ``[rows, out]``, or the parts it is held in, in order.
         :param first: which row of the batch the first one is.
         """
         ...
@@ -61,23 +71,17 @@ class RowChanges(Protocol):
 def changed(y: Tensor, x: Tensor, name: LinearName, changes: RowChanges | None, *, first: int = 0) -> Tensor:
     """``y``, the product of ``x``, with the changes added in place."""
     if changes is not None:
-        changes.add_(name, y, x, first=first)
+        changes.add_(name, (y,), x, first=first)
     return y
 
 
 def activated(
-    linear: Linear,
-    x: Tensor,
-    activation: Activation,
-    name: LinearName,
-    changes: RowChanges | None,
-    *,
-    first: int = 0,
+    linear: Linear, x: Tensor, activation: Activation, changes: RowChanges | None, *, first: int = 0
 ) -> Tensor:
-    """The product, the changes, then the activation; in one step where nothing changes."""
-    if changes is None or not changes.touches(name):
+    """The product of the inner layer, the changes, then the activation; in one step where nothing changes."""
+    if changes is None or not changes.touches("inner"):
         return linear.apply_activation(x, activation)
-    return activate(changed(linear.apply(x), x, name, changes, first=first), activation)
+    return activate(changed(linear.apply(x), x, "inner", changes, first=first), activation)
 
 
 def join(parts: Sequence[tuple[LowRank | None, int]], *, width: int) -> LowRank | None:
@@ -85,7 +89,8 @@ def join(parts: Sequence[tuple[LowRank | None, int]], *, width: int) -> LowRank 
 
     :param parts: for each layer in order its change and its number of outputs; :param width: their common input.
     """
-    found = [(low, start) for (low, _), start in zip(parts, _starts(parts), strict=True) if low is not None]
+    starts = [sum(out for _, out in parts[:index]) for index in range(len(parts))]
+    found = [(low, start) for (low, _), start in zip(parts, starts, strict=True) if low is not None]
     if not found:
         return None
     down = torch.cat([torch.from_numpy(low.a) for low, _ in found])
@@ -97,30 +102,11 @@ def join(parts: Sequence[tuple[LowRank | None, int]], *, width: int) -> LowRank 
     return LowRank(down.view(-1, width).numpy(), up.numpy())
 
 
-def _starts(parts: Sequence[tuple[LowRank | None, int]]) -> list[int]:
-    starts = [0]
-    for _, out in parts[:-1]:
-        starts.append(starts[-1] + out)
-    return starts
-
-
-def layer_changes(parts: Sequence[tuple[slice, LayerChanges]]) -> RowChanges | None:
-    """The changes of one layer, by the form that is quicker for their shape; None where no adapter changes it.
+class Sliced:
+    """Adapter by adapter, each on its own rows.
 
     :param parts: for each adapter in the batch its rows, which lie together, and what it does to this layer.
     """
-    found = [(rows, changes) for rows, changes in parts if changes]
-    if not found:
-        return None
-    rows = sum(where.stop - where.start for where, _ in found)
-    ranks = max(change.down.shape[0] for _, changes in found for change in changes.values()) * len(found)
-    if len(found) > 2 and rows < _FEW_ROWS * len(found) and ranks <= _MAX_RANKS:
-        return _Stacked(found)
-    return _Sliced(found)
-
-
-class _Sliced:
-    """Adapter by adapter, each on its own rows."""
 
     def __init__(self, parts: Sequence[tuple[slice, LayerChanges]]) -> None:
         self._parts = parts
@@ -128,33 +114,61 @@ class _Sliced:
     def touches(self, name: LinearName) -> bool:
         return any(name in changes for _, changes in self._parts)
 
-    def add_(self, name: LinearName, y: Tensor, x: Tensor, *, first: int = 0) -> None:
+    def add_(self, name: LinearName, ys: Sequence[Tensor], x: Tensor, *, first: int = 0) -> None:
         for rows, changes in self._parts:
             low, high = max(rows.start - first, 0), min(rows.stop - first, len(x))
             change = changes.get(name)
             if change is not None and low < high:
-                y[low:high].addmm_(F.linear(x[low:high], change.down), change.up)
+                inner = F.linear(x[low:high], change.down)
+                for y, up in _columns(ys, change.up):
+                    y[low:high].addmm_(inner, up)
 
 
-class _Stacked:
-    """All adapters at once: the ranks of all of them side by side, and of each row those that are not its own zero."""
+class Stacked:
+    """All adapters in one batched product: quicker where each has few rows, and possible where all have equally many.
 
-    def __init__(self, parts: Sequence[tuple[slice, LayerChanges]]) -> None:
-        self._parts = parts
+    :param rows: those of all adapters, in the order of the stacks.
+    """
+
+    def __init__(self, rows: slice, stacks: LayerStacks) -> None:
+        self._rows = rows
+        self._stacks = stacks
 
     def touches(self, name: LinearName) -> bool:
-        return any(name in changes for _, changes in self._parts)
+        return name in self._stacks
 
-    def add_(self, name: LinearName, y: Tensor, x: Tensor, *, first: int = 0) -> None:
-        here = [(rows, changes[name]) for rows, changes in self._parts if name in changes]
-        if not here:
+    def add_(self, name: LinearName, ys: Sequence[Tensor], x: Tensor, *, first: int = 0) -> None:
+        if name not in self._stacks:
             return
-        inner = F.linear(x, torch.cat([change.down for _, change in here]))
-        kept = torch.zeros_like(inner)
-        column = 0
-        for rows, change in here:
-            low, high, rank = max(rows.start - first, 0), min(rows.stop - first, len(x)), change.down.shape[0]
-            if low < high:
-                kept[low:high, column : column + rank] = inner[low:high, column : column + rank]
-            column += rank
-        y.addmm_(kept, torch.cat([change.up for _, change in here]))
+        if first or self._rows.stop > len(x):
+            raise ValueError("stacked adapters change all rows at once")
+        down, up = self._stacks[name]
+        count = len(down)
+        inner = torch.bmm(x[self._rows].view(count, -1, x.shape[1]), down)
+        for y, part in _columns(ys, up):
+            y[self._rows].view(count, -1, y.shape[1]).baddbmm_(inner, part)
+
+
+def stack(changes: Sequence[LayerChanges]) -> LayerStacks:
+    """What several adapters do to one layer, as :class:`Stacked` takes it."""
+    found: dict[LinearName, tuple[Tensor, Tensor]] = {}
+    for name in dict.fromkeys(name for each in changes for name in each):
+        own = [each.get(name) for each in changes]
+        some = next(change for change in own if change is not None)
+        rank = max(len(change.down) for change in own if change is not None)
+        down = some.down.new_zeros(len(own), some.down.shape[1], rank)
+        up = some.up.new_zeros(len(own), rank, some.up.shape[1])
+        for index, change in enumerate(own):
+            if change is not None:
+                down[index, :, : len(change.down)] = change.down.t()
+                up[index, : len(change.up)] = change.up
+        found[name] = (down, up)
+    return found
+
+
+def _columns(ys: Sequence[Tensor], up: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Each part of a product with the columns of ``up`` that are its own."""
+    if len(ys) == 1:
+        yield ys[0], up
+        return
+    yield from zip(ys, torch.split(up, [y.shape[-1] for y in ys], dim=-1), strict=True)

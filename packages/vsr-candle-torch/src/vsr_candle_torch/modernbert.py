@@ -17,9 +17,9 @@ from vsr_core.errors import CheckpointError
 from vsr_core.local import BatchShape, LinearSite, LowRank
 
 from .attention import attend, attention_bytes
-from .changes import LinearName, RowChanges, activated, changed
+from .changes import LinearName, RowChanges, changed
 from .fields import ConfigFields
-from .linear import Activation, Linear, Norm
+from .linear import Activation, Linear, Norm, activate
 from .packed import Packed, Step, row_blocks
 from .packing import Packing
 from .rotary import RotaryConfig, interleave, rotate_, rotation
@@ -178,7 +178,7 @@ class ModernBertEncoder:
         return self._final_norm.apply(states)
 
     def adapt(self, changes: Mapping[str, LowRank]) -> tuple[Mapping[LinearName, LowRank], ...]:
-        """Queries and keys have their features in another order here, and the gated layer is two."""
+        """Queries and keys have their features in another order here."""
         return tuple(self._adapt(index, changes) for index in range(self.layers))
 
     def plan_bytes(self, shape: BatchShape) -> int:
@@ -208,10 +208,18 @@ class ModernBertEncoder:
         for rows in row_blocks(len(x)):
             part, first = x[rows], rows.start
             normed = layer.mlp_norm.apply(part)
-            gate = changed(layer.gate.apply(normed), normed, "gate", changes, first=first)
-            inner = activated(layer.up, normed, self.config.activation, "up", changes, first=first).mul_(gate)
+            inner = self._inner(layer, normed, changes, first=first)
             part.copy_(changed(layer.down.apply_residual(inner, part), inner, "down", changes, first=first))
         return x
+
+    def _inner(self, layer: _Layer, x: Tensor, changes: RowChanges | None, *, first: int) -> Tensor:
+        """The gated part between the two products of the feed-forward."""
+        activation = self.config.activation
+        if changes is None or not changes.touches("inner"):
+            return layer.up.apply_activation(x, activation).mul_(layer.gate.apply(x))
+        up, gate = layer.up.apply(x), layer.gate.apply(x)
+        changes.add_("inner", (up, gate), x, first=first)
+        return activate(up, activation).mul_(gate)
 
     def _adapt(self, index: int, changes: Mapping[str, LowRank]) -> Mapping[LinearName, LowRank]:
         layer, heads = f"layers.{index}.", self.config.heads
@@ -223,8 +231,7 @@ class ModernBertEncoder:
         if (out := changes.get(f"{layer}attn.Wo")) is not None:
             found["attention_out"] = out
         if (inner := changes.get(f"{layer}mlp.Wi")) is not None:
-            half = len(inner.b) // 2
-            found["up"], found["gate"] = LowRank(inner.a, inner.b[:half]), LowRank(inner.a, inner.b[half:])
+            found["inner"] = inner
         if (down := changes.get(f"{layer}mlp.Wo")) is not None:
             found["down"] = down
         return found

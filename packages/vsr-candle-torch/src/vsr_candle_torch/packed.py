@@ -16,9 +16,10 @@ from .attention import EqualRun, equal_runs
 from .changes import LinearName, RowChanges
 from .linear import padded_rows
 
-__all__ = ["Encoder", "Packed", "Step", "forward", "row_blocks"]
+__all__ = ["BLOCK_ROWS", "Encoder", "Packed", "Step", "forward", "row_blocks"]
 
-_BLOCK_ROWS = 1024
+BLOCK_ROWS = 1024
+"""Rows that the widest part of a layer is computed for at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,4 +140,4 @@ def forward(encoder: Encoder, packed: Packed, *, exits: Collection[int]) -> dict
 
 def row_blocks(rows: int) -> Iterator[slice]:
     """Slices of at most 1,024 rows, so that what is widest of a layer takes memory for that many alone."""
-    return (slice(start, min(start + _BLOCK_ROWS, rows)) for start in range(0, rows, _BLOCK_ROWS))
+    return (slice(start, min(start + BLOCK_ROWS, rows)) for start in range(0, rows, BLOCK_ROWS))

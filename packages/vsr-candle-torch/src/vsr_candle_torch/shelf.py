@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from vsr_core.local import LoraAdapter
 
-from .changes import Change, LayerChanges
+from .changes import Change, LayerChanges, LayerStacks, stack
 from .heads import Head
 from .packed import Encoder
 
 __all__ = ["AdapterShelf", "ShelvedAdapter"]
+
+_KEPT_STACKS = 2
+"""Sets of adapters whose stacks are kept: they are a second copy, and the same tasks tend to be asked for together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +46,7 @@ class AdapterShelf:
         self._lock = threading.Lock()
         self._uses: dict[str, int] = {}
         self._adapters: Mapping[str, ShelvedAdapter] = MappingProxyType({})
+        self._stacks: OrderedDict[tuple[str, ...], tuple[LayerStacks, ...]] = OrderedDict()
 
     @property
     def adapters(self) -> Mapping[str, ShelvedAdapter]:
@@ -66,6 +71,27 @@ class AdapterShelf:
                 return
             self._uses.pop(key, None)
             self._adapters = MappingProxyType({name: kept for name, kept in self._adapters.items() if name != key})
+            for keys in [keys for keys in self._stacks if key in keys]:
+                del self._stacks[keys]
+
+    def stacks(self, adapters: Mapping[str, ShelvedAdapter]) -> tuple[LayerStacks, ...]:
+        """What these adapters do to each layer, side by side; kept for the sets that were asked for last.
+
+        :param adapters: of a mapping that :attr:`adapters` gave, in the order of their rows.
+        """
+        keys = tuple(adapters)
+        with self._lock:
+            if keys in self._stacks:
+                self._stacks.move_to_end(keys)
+                return self._stacks[keys]
+        each = [adapter.layers for adapter in adapters.values()]
+        made = tuple(stack([layers[index] for layers in each]) for index in range(self._encoder.layers))
+        with self._lock:
+            if all(key in self._adapters for key in keys):
+                self._stacks[keys] = made
+                while len(self._stacks) > _KEPT_STACKS:
+                    self._stacks.popitem(last=False)
+        return made
 
     def _prepare(self, adapter: LoraAdapter) -> ShelvedAdapter:
         dtype = self._encoder.dtype
