@@ -59,7 +59,7 @@ def test_auto_takes_the_gpu_where_it_starts_and_the_processor_elsewhere(with_gpu
     monkeypatch.setattr(providers, "starts", lambda provider: provider == CPU)
     found = placed("auto", host)
     assert (found.device.requested, found.device.actual, found.provider.actual) == ("auto", "cpu", CPU)
-    assert host.asked == [[(CUDA, {}), (CPU, {})], [(CPU, {})]]
+    assert host.asked == [[(CUDA, {"use_tf32": "0"}), (CPU, {})], [(CPU, {})]]
 
 
 def test_a_preferred_provider_that_does_not_start_is_told(without_gpu):
@@ -107,7 +107,7 @@ def test_numbers_of_devices_reach_the_provider_and_tensorrt_falls_back_to_cuda_f
     host = Host()
     assert placed("require:cuda:1", host).device.actual == "cuda:1"
     assert placed("require:tensorrt", host).provider.actual == TENSORRT
-    assert host.asked[0] == [(CUDA, {"device_id": "1"}), (CPU, {})]
+    assert host.asked[0] == [(CUDA, {"use_tf32": "0", "device_id": "1"}), (CPU, {})]
     assert [name for name, _ in host.asked[1]] == [TENSORRT, CUDA, CPU]
 
 

@@ -26,6 +26,7 @@ def test_every_option_reaches_the_session(encoder, tmp_path):
     assert (plain.enable_mem_pattern, plain.enable_cpu_mem_arena) == (False, True)
     assert plain.get_session_config_entry("session.intra_op.allow_spinning") == "0"
     assert plain.get_session_config_entry("session.set_denormal_as_zero") == "1"
+    assert plain.get_session_config_entry("session.x64quantprecision") == "1"
     other = (
         factory(1, arena=False, graph_optimization="basic", spinning=True, denormals_as_zero=False)
         .create(path, ON_CPU)

@@ -33,7 +33,7 @@ WHOLE = ExportManifest(
     pooling=PoolingSpec(modes=("mean", "cls"), include_prompt=False),
     head=HeadLayout(kind="sequence", labels=3, pool="mean", dense=True, activation="gelu", norm_eps=1e-5),
     quantization="int8-dynamic",
-    tolerance=ExportTolerance(max_abs=1e-6, texts=20),
+    tolerance=ExportTolerance(max_abs=1e-6, texts=20, cosine=0.996),
     source=ExportSource(content_hash="c0ffee", revision="main"),
     versions={"onnx": "1.2", "torch": "2.0"},
 )

@@ -81,6 +81,12 @@ def test_pickles_are_never_weights(name, write, bert, families):
         inspect_checkpoint(folder / name, families)
 
 
+def test_a_graph_of_openvino_without_its_weights_is_named_with_what_is_missing(write, bert, families):
+    files = {"config.json": bert, "openvino_model.xml": "<net/>", "openvino_tokenizer.xml": "<net/>"}
+    (first, *_) = inspect_checkpoint(write(files), families).refusals
+    assert first.startswith("openvino_model.xml has its weights in openvino_model.bin, which is missing")
+
+
 def test_a_folder_without_weights_says_what_it_looked_for(write, bert, families):
     assert ".safetensors, .onnx" in inspect_checkpoint(write({"config.json": bert}), families).refusals[0]
 

@@ -182,7 +182,8 @@ def _accuracy(manifest: ExportManifest | None) -> str:
     if manifest is None or manifest.tolerance is None:
         return "the files are quantized, and state no tolerance: compare the answers with those of the whole model"
     tolerance = manifest.tolerance
-    return f"quantized; within {tolerance.max_abs:g} of its source on {tolerance.texts} texts when it was exported"
+    alike = "" if tolerance.cosine is None else f", its vectors with a mean cosine of {tolerance.cosine:.4f} to them"
+    return f"quantized; within {tolerance.max_abs:g} of its source on {tolerance.texts} texts{alike}, when exported"
 
 
 def _features(layout: GraphLayout) -> tuple[FeatureState, ...]:

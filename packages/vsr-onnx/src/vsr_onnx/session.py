@@ -90,6 +90,7 @@ class SessionFactory:
         options.add_session_config_entry("session.intra_op.allow_spinning", spinning)
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
         options.add_session_config_entry("session.set_denormal_as_zero", denormals)
+        options.add_session_config_entry("session.x64quantprecision", "1")  # no sums of 8-bit products that saturate
         return options
 
 

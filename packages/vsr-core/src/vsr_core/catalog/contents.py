@@ -9,7 +9,7 @@ from ..errors import CheckpointError
 from ..taxonomy import Artifact
 from .documents import Document, list_files, model_folder, read_document
 from .gguf_header import gguf_config, gguf_dtype, read_gguf_header
-from .graphs import is_graph
+from .graphs import is_graph, lonely_graphs
 from .manifest import HEAD_WEIGHTS, MANIFEST, ExportManifest, read_manifest
 from .safetensors_header import TensorEntry, dominant_dtype
 from .sentence_transformers import SentenceTransformer, read_sentence_transformer
@@ -148,6 +148,11 @@ def _choose(
         refusals.append(
             f"the only weights are pickled ({', '.join(pickles[:3])}), and loading those would run code; "
             "convert them to safetensors"
+        )
+    elif form is None and (bare := lonely_graphs(names)):
+        lacking = f"{bare[0].removesuffix('.xml')}.bin"
+        refusals.append(
+            f"{bare[0]} has its weights in {lacking}, which is missing: copy it too, or export the model again"
         )
     elif form is None:
         refusals.append(f"{folder} holds no weights (.safetensors, .onnx, .xml with .bin, .gguf)")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
-__all__ = ["SUFFIXES", "exit_graphs", "exit_layer", "find_graphs", "is_graph", "is_quantized"]
+__all__ = ["SUFFIXES", "exit_graphs", "exit_layer", "find_graphs", "is_graph", "is_quantized", "lonely_graphs"]
 
 SUFFIXES = (".onnx", ".xml")
 
@@ -74,6 +74,12 @@ def find_graphs(
     if chosen is None:
         return _exits_alone(graphs) if graphs and not whole else () if graphs else None
     return (chosen, *(name for name in _by_layer(graphs) if _exit_of(name) == chosen))
+
+
+def lonely_graphs(names: Collection[str]) -> tuple[str, ...]:
+    """OpenVINO's graphs without the ``.bin`` that holds their weights, sorted; tokenizers of its own are none."""
+    graphs = (name for name in sorted(names) if name.endswith(".xml") and "tokenizer" not in name)
+    return tuple(name for name in graphs if f"{name.removesuffix('.xml')}.bin" not in names)
 
 
 def _exits_alone(graphs: Iterable[str]) -> tuple[str, ...]:

@@ -77,10 +77,15 @@ class HeadLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportTolerance:
-    """The largest difference the exporter saw between the graph and its source, over so many texts."""
+    """The largest difference the exporter saw between the graph and its source, over so many texts.
+
+    :param cosine: for a quantised graph, the mean cosine of its vectors to those of the float32 graph, at the exit that
+        fares worst.
+    """
 
     max_abs: float
     texts: int
+    cosine: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +181,7 @@ def write_manifest(folder: Path, manifest: ExportManifest) -> None:
         "head": None if head is None else _fields(head, "kind", "pool", "dense", "activation", "norm_eps", "labels"),
         "dtype": manifest.dtype,
         "quantization": manifest.quantization,
-        "tolerance": None if tolerance is None else _fields(tolerance, "max_abs", "texts"),
+        "tolerance": None if tolerance is None else _fields(tolerance, "max_abs", "texts", "cosine"),
         "source": _fields(manifest.source, "content_hash", "revision"),
         "versions": dict(manifest.versions or {}),
         "files": dict(sorted(manifest.files.items())),
@@ -325,6 +330,7 @@ def _tolerance(document: Document) -> ExportTolerance | None:
     return ExportTolerance(
         max_abs=_needed(section, "max_abs", _number(section, "max_abs")),
         texts=_needed(section, "texts", section.size("texts")),
+        cosine=_number(section, "cosine"),
     )
 
 

@@ -58,7 +58,7 @@ def export_as(request: ExportRequest, form: GraphForm) -> ExportReport:
             source.head.save(folder)
         scratch = folder / _SCRATCH
         scratch.mkdir()
-        tolerance, cosine = _write_graph(request, source, form, folder=folder, scratch=scratch)
+        tolerance = _write_graph(request, source, form, folder=folder, scratch=scratch)
         shutil.rmtree(scratch)
         _say(request, "writing the manifest")
         _describe(request, source, form, folder=folder, tolerance=tolerance)
@@ -71,14 +71,14 @@ def export_as(request: ExportRequest, form: GraphForm) -> ExportReport:
         max_abs=tolerance.max_abs,
         texts=tolerance.texts,
         seconds=time.perf_counter() - started,
-        cosine=cosine,
+        cosine=tolerance.cosine,
     )
 
 
 def _write_graph(
     request: ExportRequest, source: SourceModel, form: GraphForm, *, folder: Path, scratch: Path
-) -> tuple[ExportTolerance, float | None]:
-    """Trace the model and put its graph into the folder, checked; the cosine is that of a quantised one."""
+) -> ExportTolerance:
+    """Trace the model and put its graph into the folder, checked."""
     from .checking import measure
     from .graph import write_graph
     from .quantizing import compare, quantize
@@ -90,7 +90,7 @@ def _write_graph(
     _say(request, "comparing the graph with transformers")
     tolerance = measure(opened, source, request, folder=folder, plugin=form.plugin)
     if request.quantize is None:
-        return tolerance, None
+        return tolerance
     _say(request, "quantising to 8 bits")
     smaller = scratch / "model_int8.onnx"
     quantize(graph, smaller)

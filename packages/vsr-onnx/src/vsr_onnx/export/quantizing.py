@@ -65,12 +65,10 @@ def _narrowing(graph: Path) -> list[str]:
     return [name for name, shape in products if shape is not None and len(shape) == 2 and shape[0] > shape[1]]
 
 
-def compare(
-    request: ExportRequest, source: SourceModel, graph: Graph, quantized: Graph
-) -> tuple[ExportTolerance, float]:
+def compare(request: ExportRequest, source: SourceModel, graph: Graph, quantized: Graph) -> ExportTolerance:
     """How far a quantised graph is from the one it was made of, over sentences of many languages, one at a time.
 
-    :returns: the largest difference of hidden states, and the mean cosine of the exit that fares worst.
+    :returns: the largest difference of hidden states, with the mean cosine of the exit that fares worst.
     :raises CheckpointError: that cosine is under :data:`LEAST_COSINE`.
     """
     outputs = [output_name(layer) for layer in request.layers]
@@ -92,7 +90,7 @@ def compare(
             f"{request.source}: its vectors of 8 bits after layer {layer} have a mean cosine of {cosine:.4f} to those of"
             f" float32, under {LEAST_COSINE}; export it without quantize"
         )
-    return ExportTolerance(max_abs=worst, texts=len(texts)), cosine
+    return ExportTolerance(max_abs=worst, texts=len(texts), cosine=cosine)
 
 
 def _encode(request: ExportRequest, source: SourceModel) -> list[EncodedText]:
