@@ -14,6 +14,7 @@ import pytest
 import torch
 from vsr_candle_torch import bert, borrowed, engine, heads, linear, modernbert, network
 from vsr_candle_torch.attention import EqualRun
+from vsr_core.catalog import schemes
 from vsr_core.local import (
     classification,
     embedding,
@@ -22,7 +23,6 @@ from vsr_core.local import (
     ragged,
     reducing,
     reranking,
-    schemes,
     scoring,
     spans,
     tagging,

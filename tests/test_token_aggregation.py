@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForTokenClassification, PreTrainedTokenizerFast, TokenClassificationPipeline
 from transformers.pipelines.token_classification import AggregationStrategy
+from vsr_core.catalog.schemes import read_scheme
 from vsr_core.contract import Aggregation
 from vsr_core.local import TextTokenizer
-from vsr_core.local.schemes import read_scheme
 from vsr_core.local.scoring import activate
 from vsr_core.local.spans import find_spans
 

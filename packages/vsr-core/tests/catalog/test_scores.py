@@ -64,6 +64,16 @@ def test_a_positive_label_of_a_tagger_may_be_an_entity():
     assert keys(TOKEN, labels=("O", "B-PER", "I-PER"), positive_labels=("LOC",)) == ["positive_labels"]
 
 
+@pytest.mark.parametrize("labels", [("O",), ("B-PER", "I-PER")])
+def test_labels_that_no_scheme_reads_are_told_before_anything_is_loaded(labels):
+    assert keys(TOKEN, labels=labels) == ["labels"]
+
+
+def test_what_stands_for_no_span_is_no_positive_label_and_a_flat_name_is_whole():
+    assert keys(TOKEN, labels=("O", "B-PER", "I-PER"), positive_labels=("O",)) == ["positive_labels"]
+    assert keys(TOKEN, labels=("O", "E-MAIL", "PHONE", "NAME"), positive_labels=("MAIL",)) == ["positive_labels"]
+
+
 def test_a_tagger_has_names_for_its_labels():
     assert keys(TOKEN, count=3) == ["labels"]
     assert keys(TOKEN, count=3, labels=("O", "B-PER", "I-PER")) == []

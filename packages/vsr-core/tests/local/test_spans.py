@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from vsr_core.catalog.schemes import read_scheme
 from vsr_core.contract import Aggregation
 from vsr_core.local import TextTokenizer
-from vsr_core.local.schemes import read_scheme
 from vsr_core.local.spans import find_spans
 
 MODES = get_args(Aggregation)

@@ -8,13 +8,14 @@ from collections.abc import Collection, Sequence
 from typing import Final, get_args
 
 from ..contract import Activation, CatalogEntry
+from ..errors import CheckpointError
 from ..taxonomy import Capability
 from .labels import names_problem, placeholders
+from .schemes import OUTSIDE, read_scheme
 
 __all__ = ["calibration_problems", "label_problems", "score_problems"]
 
 _PLACEHOLDER: Final = re.compile(r"LABEL_(?:0|[1-9]\d*)", re.ASCII)
-_PREFIXED: Final = re.compile(r"[BIELSU]-(.+)")
 
 _VECTORS: Final = frozenset(
     {
@@ -123,9 +124,17 @@ def _without_effect(entry: CatalogEntry, capabilities: frozenset[Capability]) ->
 def _tagger_problems(labels: tuple[str, ...] | None, positive: Sequence[str]) -> list[str]:
     if labels is None:
         return ["labels: no file names what the head marks; state 'labels'"]
-    entities = [match[1] for match in map(_PREFIXED.fullmatch, labels) if match]  # B-PER is known as PER too
-    unknown = [name for name in positive if name not in labels and name not in entities]
-    return [_unknown(unknown, labels)] if unknown else []
+    try:
+        scheme = read_scheme(labels)
+    except CheckpointError as error:
+        return [f"labels: {error.message}"]
+    known = {name for label in scheme.labels for name in (label.name, label.entity)}  # B-PER is known as PER too
+    unknown = [name for name in positive if name not in known]
+    outside = [name for name in positive if name.upper() == OUTSIDE]
+    problems = [_unknown(unknown, labels)] if unknown else []
+    if outside:
+        problems.append(f"positive_labels: {outside[0]} stands for no span, so none could pass; leave it out")
+    return problems
 
 
 def _reranker_problems(outputs: int | None, activation: Activation) -> list[str]:

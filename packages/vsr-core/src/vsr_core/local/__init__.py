@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..catalog.schemes import read_scheme
 from .base import BaseIdentity, EncoderBase
 from .batching import Batcher
 from .build import build_encoder
@@ -36,7 +37,6 @@ from .pooling import l2_normalize, non_finite_rows, pool, pooled_width, truncate
 from .precision import choose_precision
 from .probing import compare, probe_ids, prove
 from .reranking import PreparedReranking, RerankingTask
-from .schemes import read_scheme
 from .scoring import Scorer, activate, check_calibration
 from .selection import choose
 from .space import compatibility_key, label_key, space_of

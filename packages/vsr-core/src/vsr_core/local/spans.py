@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..catalog.schemes import LabelScheme
 from ..contract import Aggregation, Span
 from .engine import IntArray
-from .schemes import LabelScheme
 
 __all__ = ["find_spans"]
 

@@ -9,6 +9,7 @@ from typing import ClassVar, TypeVar, get_args
 import numpy as np
 import numpy.typing as npt
 
+from ..catalog.schemes import read_scheme
 from ..contract import (
     Aggregation,
     BackendId,
@@ -29,7 +30,6 @@ from .envelopes import build_envelope
 from .finite import check_finite
 from .layers import default_layer, effective_layer, engine_layer
 from .reading import Reading, by_reading, characters_of, items_of, read_texts
-from .schemes import read_scheme
 from .scoring import activate
 from .spans import find_spans
 from .tickets import ItemResult, RowWant, WorkItem
@@ -59,7 +59,7 @@ class TokenClassificationTask:
     entity; an entity may be named there with a prefix (``B-PER``) or without (``PER``). ``truncate="window"`` reads a
     text over the limit in overlapping windows, so that its whole length is answered for.
 
-    :param labels: the label of each output of the head; prefixes are read by :func:`~vsr_core.local.schemes.read_scheme`.
+    :param labels: the label of each output of the head; prefixes are read by :func:`~vsr_core.catalog.schemes.read_scheme`.
     :param layer: the depth served unasked; None is the native one.
     :raises CheckpointError: labels that make no scheme, ``positive_labels`` that are none of them, or a default depth
         that the model does not offer.

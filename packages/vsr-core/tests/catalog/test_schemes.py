@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from vsr_core.catalog.schemes import read_scheme
 from vsr_core.errors import CheckpointError
-from vsr_core.local.schemes import read_scheme
 
 
 def joined(labels, sequence):
