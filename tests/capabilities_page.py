@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from vsr_core.contract import Supported
-from vsr_core.plugins import BackendInstances, InstanceSettings, PluginHost
+from vsr_core.plugins import UNASKED, BackendInstances, InstanceSettings, PluginHost
 from vsr_core.taxonomy import Artifact, Capability, Feature
 from vsr_core.testing.conformance import Cell
 from vsr_core.testing.verification.refusals import RefusalGroup, refusal_groups
@@ -24,11 +24,9 @@ This page is written by `hatch run capabilities` from what the backends declare;
 where something is claimed that no test stands behind. `vsr matrix --why` shows the same of an installation, and
 `vsr verify` tries it there.
 
-Tests without a file are those of the suite that is named with the backend; `*` stands for each family of the line. A
-feature is shown by one test for each capability, and for each family where families differ in it. Pairs are judged and
-documents ranked by heads of sequences, which are loaded and run as those of `sequence_classification` are. Tests named
-`test_engines_agree_in_every_combination` and `test_eight_bits_serve_heads_too` are those of `hatch run parity`; the
-others run with every change.
+Tests without a file are those of the suite that is named with the backend, which `hatch run parity` runs; `*` stands for
+each family of the line. A feature is shown by one test for each capability, and for each family where families differ
+in it. That the engines agree in what they answer is shown by `tests/test_parity.py`.
 """
 
 _EVERY = "any"
@@ -153,7 +151,7 @@ def _derived() -> str:
         *_head("capability", "from", "shown by"),
         *(_row(str(each), str(each.derived_from), f"`{DERIVED[each]}`") for each in Capability if each in DERIVED),
         "",
-        "No call of this version asks for `modality_routing`.",
+        *(f"Refused whatever a backend declares is `{each}`: {refused.reason}." for each, refused in UNASKED.items()),
         "",
     ]
     return "\n".join(lines)

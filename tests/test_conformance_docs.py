@@ -1,7 +1,6 @@
 """docs/conformance.md against the kit: every standard test, everything an author may say, and the example as it stands."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
-EXAMPLE = re.search(r"^```python\n(# test_conformance\.py\n.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)[1]
+EXAMPLE = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE))
 KITS = [BackendConformance, EncoderEngineConformance, PluginConformance]
 FIXTURES = {"bench", "folders", "pytest_generate_tests", "look", "plugin", "host", "load", "engine", "head", "want"}
 FIXTURES |= {"usable", "make_model", "entry", "descriptor"}
@@ -35,14 +34,14 @@ def test_everything_an_author_may_say_is_named(kit):
 
 
 def test_the_example_passes(pytester):
-    for name in ("plain_backend", "plain_plugin"):
-        shutil.copy(ROOT / "packages" / "vsr-core" / "tests" / "testing" / f"{name}.py", pytester.path)
+    assert set(EXAMPLE) == {"plain_backend.py", "plain_plugin.py", "test_conformance.py"}
+    for name, content in EXAMPLE.items():
+        (pytester.path / name).write_text(content)
     metadata = pytester.path / "plain-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: plain\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[vsr_core.plugins]\nplain = plain_plugin\n")
-    (pytester.path / "test_conformance.py").write_text(EXAMPLE)
     pytester.syspathinsert()
     outcomes = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-rs").parseoutcomes()
     assert outcomes.get("failed", 0) == outcomes.get("errors", 0) == 0
-    assert outcomes["passed"] > 100
+    assert outcomes["passed"] > 60

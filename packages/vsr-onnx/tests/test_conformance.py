@@ -4,15 +4,21 @@ import gc
 
 import pytest
 import vsr_onnx.plugin
-from vsr_core.catalog import CORE_FAMILIES, specify
+from vsr_core.catalog import CORE_FAMILIES, read_manifest, specify
 from vsr_core.contract import CatalogEntry, ExportRequest
+from vsr_core.local import GraphEngine, NumpyHead, read_layout
 from vsr_core.taxonomy import Artifact
-from vsr_core.testing import BackendConformance, PluginConformance
+from vsr_core.testing import BackendConformance, EncoderEngineConformance, PluginConformance
 from vsr_onnx.export import export
+from vsr_onnx.graph import read_graph
+from vsr_onnx.options import OnnxOptions
+from vsr_onnx.runner import open_graph
+from vsr_onnx.session import SessionFactory
 
 pytestmark = pytest.mark.parity  # an export takes seconds, and there is one for each head and file
 
 FAMILIES = {family.name: family for family in CORE_FAMILIES}
+NOT_WRITTEN = "the exporter writes no graph that answers NaN; test_loading draws one"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,38 +30,44 @@ def nothing_to_collect():
     gc.unfreeze()
 
 
+def exported(folder, out, *, quantize=None):
+    """The export of a checkpoint, with every exit in it."""
+    headless = '"id2label"' not in (folder / "config.json").read_text()
+    entry = CatalogEntry(name="m", source=str(folder), pooling=("mean",) if headless else ())
+    spec = specify(entry, folder, families=FAMILIES)
+    layers = tuple(range(1, spec.layers + 1))
+    export(ExportRequest(source="m", path=folder, entry=entry, spec=spec, out=out, layers=layers, quantize=quantize))
+    return out
+
+
 class TestOnnxPlugin(PluginConformance):
     module = "vsr_onnx.plugin"
+
+
+class TestOnnxEngine(EncoderEngineConformance):
+    """The graph engine of the core on sessions of ONNX Runtime; ModernBERT has windows and a norm after its exits."""
+
+    families = ("bert", "modernbert")
+    deviations = {"test_broken_weights_are_not_hidden": NOT_WRITTEN}
+
+    def convert(self, folder, out):
+        return exported(folder, out)
+
+    def make_engine(self, request):
+        graph, manifest = read_graph(request.path / "model.onnx"), read_manifest(request.path)
+        inputs, outputs = ([port.name for port in ports] for ports in (graph.inputs, graph.outputs))
+        layout = read_layout(request.path, request.spec, manifest=manifest, inputs=inputs, outputs=outputs)
+        factory = SessionFactory(options=OnnxOptions(), threads=1, backend_id=str(request.backend_id))
+        runner = open_graph(graph, outputs, [("CPUExecutionProvider", {})], factory=factory)
+        head = manifest.head and NumpyHead.read(request.path, manifest.head, hidden_size=manifest.hidden_size)
+        return GraphEngine(runner, layout, head=head, concurrency=2)
 
 
 class TestOnnxBackend(BackendConformance):
     plugin = vsr_onnx.plugin
     backend = "onnx"
     frameworks = ("onnxruntime",)
-    not_run = {
-        "pair_classification": "a head of sequences, as for sequence_classification, which is tried",
-        "reranking": "a head of sequences, as for sequence_classification, which is tried",
-        "sequence_classification-bert-quantized": "the graph that is quantized has no head in it",
-        "token_classification-bert-quantized": "the graph that is quantized has no head in it",
-    }
-    deviations = {
-        "test_numbers_that_are_none_never_become_an_answer": "the exporter writes no graph that answers NaN; test_loading"
-        " draws one"
-    }
+    deviations = {"test_numbers_that_are_none_never_become_an_answer": NOT_WRITTEN}
 
     def convert(self, folder, out, *, artifact):
-        headless = '"id2label"' not in (folder / "config.json").read_text()
-        entry = CatalogEntry(name="m", source=str(folder), pooling=("mean",) if headless else ())
-        spec = specify(entry, folder, families=FAMILIES)
-        export(
-            ExportRequest(
-                source="m",
-                path=folder,
-                entry=entry,
-                spec=spec,
-                out=out,
-                layers=tuple(range(1, spec.layers + 1)),
-                quantize="int8" if artifact is Artifact.QUANTIZED else None,
-            )
-        )
-        return out
+        return exported(folder, out, quantize="int8" if artifact is Artifact.QUANTIZED else None)

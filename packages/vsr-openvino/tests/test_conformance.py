@@ -6,14 +6,20 @@ import pytest
 import vsr_openvino.plugin
 from vsr_core.catalog import CORE_FAMILIES, specify
 from vsr_core.contract import CatalogEntry, ExportRequest
+from vsr_core.local import GraphEngine
 from vsr_core.taxonomy import Artifact
-from vsr_core.testing import BackendConformance, PluginConformance
+from vsr_core.testing import BackendConformance, EncoderEngineConformance, PluginConformance
 from vsr_onnx.export import export as export_onnx
+from vsr_openvino.compiling import Compiler
 from vsr_openvino.export import export
+from vsr_openvino.runner import OpenVinoRunner
+from vsr_openvino.sources import read_source
+from vsr_openvino.untracked import ov
 
 pytestmark = pytest.mark.parity  # an export takes seconds, and there is one for each head and file
 
 FAMILIES = {family.name: family for family in CORE_FAMILIES}
+NOT_WRITTEN = "the exporter writes no graph that answers NaN; test_loading draws one"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,8 +31,34 @@ def nothing_to_collect():
     gc.unfreeze()
 
 
+def exported(folder, out, *, write=export):
+    """The export of a checkpoint, with every exit in it."""
+    headless = '"id2label"' not in (folder / "config.json").read_text()
+    entry = CatalogEntry(name="m", source=str(folder), pooling=("mean",) if headless else ())
+    spec = specify(entry, folder, families=FAMILIES)
+    layers = tuple(range(1, spec.layers + 1))
+    write(ExportRequest(source="m", path=folder, entry=entry, spec=spec, out=out, layers=layers))
+    return out
+
+
 class TestOpenVinoPlugin(PluginConformance):
     module = "vsr_openvino.plugin"
+
+
+class TestOpenVinoEngine(EncoderEngineConformance):
+    """The graph engine of the core on OpenVINO; ModernBERT has windows and a norm after its exits."""
+
+    families = ("bert", "modernbert")
+    deviations = {"test_broken_weights_are_not_hidden": NOT_WRITTEN}
+
+    def convert(self, folder, out):
+        return exported(folder, out)
+
+    def make_engine(self, request):
+        source = read_source(request)
+        compiler = Compiler(core=ov.Core(), device="CPU", dtype="float32", threads=1, performance="latency")
+        runner = OpenVinoRunner(source.graphs, compiler, native=source.native)
+        return GraphEngine(runner, source.layout, head=source.head, concurrency=runner.concurrency)
 
 
 class TestOpenVinoBackend(BackendConformance):
@@ -34,22 +66,7 @@ class TestOpenVinoBackend(BackendConformance):
     backend = "openvino"
     settings = {"precision": "fp32"}
     frameworks = ("openvino",)
-    not_run = {
-        "pair_classification": "a head of sequences, as for sequence_classification, which is tried",
-        "reranking": "a head of sequences, as for sequence_classification, which is tried",
-        "sequence_classification-bert-onnx": "the graph has no head in it, and is tried without one",
-        "token_classification-bert-onnx": "the graph has no head in it, and is tried without one",
-    }
-    deviations = {
-        "test_numbers_that_are_none_never_become_an_answer": "the exporter writes no graph that answers NaN; test_loading"
-        " draws one"
-    }
+    deviations = {"test_numbers_that_are_none_never_become_an_answer": NOT_WRITTEN}
 
     def convert(self, folder, out, *, artifact):
-        headless = '"id2label"' not in (folder / "config.json").read_text()
-        entry = CatalogEntry(name="m", source=str(folder), pooling=("mean",) if headless else ())
-        spec = specify(entry, folder, families=FAMILIES)
-        write = export_onnx if artifact is Artifact.ONNX else export
-        layers = tuple(range(1, spec.layers + 1))
-        write(ExportRequest(source="m", path=folder, entry=entry, spec=spec, out=out, layers=layers))
-        return out
+        return exported(folder, out, write=export_onnx if artifact is Artifact.ONNX else export)

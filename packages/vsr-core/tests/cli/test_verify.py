@@ -94,7 +94,11 @@ def test_a_claimed_feature_that_does_nothing_fails_and_keeps_the_capability_from
     ran = vsr("verify", "--receipt", "r.json")
     assert ran.code == 1
     assert "layer=1 answers as the full depth does" in ran.out
-    assert "not run (1): no call of this version asks for modality_routing" in ran.out
+    assert "modality_routing" in ran.out
+    receipt = read_receipt(tmp_path / "r.json")
+    routing = states_of(receipt)["modality_routing", "refused", None]
+    assert (routing.state, ("modality_routing", "supported", None) in states_of(receipt)) == ("verified", False)
+    assert "no call of this version asks for it" in routing.reason
     body = vsr("matrix", "--receipt", "r.json", "--json").body
     states = {cell["capability"]: cell["state"] for cell in body["cells"]}
     assert (states["embedding"], states["sequence_classification"]) == ("verified", "declared")
@@ -111,11 +115,22 @@ def test_a_model_that_is_not_there_is_an_error(vsr, mini):
     assert vsr("verify", "nosuch", "--json").error["code"] == "model_not_found"
 
 
-@pytest.mark.parametrize("place", ["nowhere/r.json", "."])
-def test_a_receipt_that_cannot_be_written_is_refused_before_anything_runs(vsr, toy, place):
+@pytest.mark.parametrize("place", ["nowhere/r.json", ".", f"{'long' * 64}.json", "r.json/r.json"])
+def test_a_receipt_that_cannot_be_written_is_refused_before_anything_runs(vsr, toy, tmp_path, place):
+    (tmp_path / "r.json").touch()
     ran = vsr("verify", "--receipt", place)
     assert (ran.code, ran.out) == (1, "")
     assert "cannot be written" in ran.err
+
+
+def test_a_receipt_that_is_there_is_kept_until_there_is_another(vsr, mini, tmp_path):
+    (tmp_path / "r.json").write_text("an old one")
+    assert vsr("verify", "nosuch", "--receipt", "r.json").code == 1
+    assert (tmp_path / "r.json").read_text() == "an old one"
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+    assert vsr("verify", "mini", "--receipt", "r.json").code == 0
+    assert read_receipt(tmp_path / "r.json").count("verified") == 1
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
 
 
 def test_without_the_extra_it_says_how_to_install_it(vsr, toy, monkeypatch):

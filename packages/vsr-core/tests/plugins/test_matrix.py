@@ -37,6 +37,13 @@ ENGINE = """
     class Unusable(Adapter):
         usable = False
 
+    class Headed(Adapter):
+        def capabilities(self):
+            return CapabilitySet.of([
+                (Selector(capability=Capability.SEQUENCE_CLASSIFICATION), Supported()),
+                (Selector(capability=Capability.EMBEDDING), Refused("no_vectors", "it has heads alone")),
+            ])
+
     class Broken(Adapter):
         def capabilities(self):
             raise ValueError("cannot say")
@@ -91,9 +98,22 @@ def test_derived_cells_are_as_possible_as_what_they_are_derived_from(instances):
     for capability in (Capability.SIMILARITY, Capability.BIENCODER_RERANKING):
         cell = matrix.cell("echo", capability)
         assert (cell.state, cell.derived_from, cell.families) == ("declared", Capability.EMBEDDING, ("bert", "minilm"))
+
+
+def test_a_derived_cell_is_refused_with_the_reason_of_what_it_is_derived_from(instances):
+    matrix = CapabilityMatrix.of(instances("Headed"), probe=False)
+    cell = matrix.cell("echo", Capability.SIMILARITY)
+    assert cell.derived_from is Capability.EMBEDDING
+    assert cell.verdict == Refused("no_vectors", "it is computed from embedding: it has heads alone")
+
+
+def test_what_no_call_asks_for_is_refused_whatever_it_would_be_derived_from(instances):
+    matrix = CapabilityMatrix.of(instances("Headed"), probe=False)
+    assert matrix.cell("echo", Capability.SEQUENCE_CLASSIFICATION).state == "declared"
     cell = matrix.cell("echo", Capability.MODALITY_ROUTING)
-    assert cell.derived_from is Capability.SEQUENCE_CLASSIFICATION
-    assert cell.verdict == Refused("no_heads", "it is computed from sequence_classification: it has no heads")
+    assert (cell.state, cell.derived_from) == ("refused", Capability.SEQUENCE_CLASSIFICATION)
+    assert cell.verdict.code == "not_implemented"
+    assert "no call of this version asks for it" in cell.verdict.reason
 
 
 def test_probing_makes_what_is_declared_probed(instances):

@@ -184,6 +184,17 @@ def test_reranking_is_derived_from_embedding_where_there_is_no_reranker():
     assert (candidate.asks, candidate.derives) == (Capability.EMBEDDING, Capability.BIENCODER_RERANKING)
 
 
+def test_what_no_call_asks_for_is_refused_even_where_its_source_is_served():
+    rules = CapabilitySet.of([(Selector(capability=Capability.SEQUENCE_CLASSIFICATION), Supported())])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(Installed.rules, "able", rules)
+        found = planner(specs={"mini": spec(Capability.SEQUENCE_CLASSIFICATION)})
+        classes = Requirements.of(Kind.CLASSIFICATION, Capability.SEQUENCE_CLASSIFICATION)
+        assert ids(found.plan(classes, "able:mini")) == ["able:mini"]
+        with pytest.raises(CapabilityUnmetError, match="no call of this version asks for it"):
+            found.plan(Requirements.of(Kind.CLASSIFICATION, Capability.MODALITY_ROUTING), "able:mini")
+
+
 def test_reranking_borrows_the_roles_of_embedding_until_it_has_its_own():
     roles = {Kind.EMBEDDING: {"fast": ["able:mini"]}}
     assert ids(planner(roles=roles).plan(RERANK, "fast")) == ["able:mini"]

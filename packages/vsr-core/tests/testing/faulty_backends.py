@@ -17,7 +17,7 @@ from vsr_core.contract import (
 )
 from vsr_core.errors import NonFiniteOutputError
 from vsr_core.local import EngineOutput
-from vsr_core.taxonomy import Capability, Feature
+from vsr_core.taxonomy import Artifact, Capability, Feature
 
 
 class Embedder(PlainBackend):
@@ -108,6 +108,15 @@ class ClaimsTooMuch(Embedder):
 
     def capabilities(self):
         selector = Selector(capability=Capability.EMBEDDING, feature=Feature.PROVIDER_SELECTION)
+        rules = [(rule.selector, rule.verdict) for rule in super().capabilities().rules]
+        return CapabilitySet.of([*rules, (selector, Supported())])
+
+
+class ClaimsAFamily(Embedder):
+    """Says that it embeds with ModernBERT, whose checkpoints it cannot read."""
+
+    def capabilities(self):
+        selector = Selector(capability=Capability.EMBEDDING, family="modernbert", artifact=Artifact.FULL)
         rules = [(rule.selector, rule.verdict) for rule in super().capabilities().rules]
         return CapabilitySet.of([*rules, (selector, Supported())])
 

@@ -94,6 +94,7 @@ FAULTY_BACKENDS = {
     "BatchDependent": "test_an_answer_does_not_depend_on_the_others",
     "SilentTruncation": "test_what_is_cut_is_told",
     "NanPassedOn": "test_numbers_that_are_none_never_become_an_answer",
+    "ClaimsAFamily": "test_a_claimed_capability_is_answered",
     "ClaimsTooMuch": "test_a_claimed_feature_works",
     "AnotherReason": "test_a_refused_feature_is_refused_before_anything_is_loaded",
     "MutableChoice": "test_models_of_one_adapter_do_not_mix",

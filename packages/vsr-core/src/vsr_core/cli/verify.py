@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ConfigError, InvalidInputError
+from ..errors import ConfigError
 from ..wire import to_json
 from .activity import Activity, watching
 from .failures import FAILED
@@ -38,7 +38,9 @@ def verify(
 ) -> None:
     """Try what the backends claim, and provoke what they refuse."""
     if receipt is not None:
-        _check_place(receipt)
+        from ..plugins import check_place
+
+        check_place(receipt)
     path = config_file(config)
     with watching("looking at this machine") as activity:
         found = _verify(path, model, _reporting(activity))
@@ -66,17 +68,6 @@ def _verify(source: Path | None, model: str | None, progress: Progress) -> Recei
     if model is None:
         return verify_host(source, progress=progress)
     return verify_model(source, model, progress=progress)
-
-
-def _check_place(path: Path) -> None:
-    """Refuse what cannot be written before minutes are spent on it."""
-    problem = None
-    if path.is_dir():
-        problem = "it is a folder"
-    elif not path.absolute().parent.is_dir():
-        problem = f"there is no folder {str(path.absolute().parent)!r}"
-    if problem is not None:
-        raise InvalidInputError(f"{str(path)!r} cannot be written: {problem}", param="receipt")
 
 
 def _reporting(activity: Activity) -> Progress:

@@ -8,13 +8,14 @@ from .exporting import run_exporter
 from .hookspecs import HookSpecs
 from .host import PluginHost
 from .instances import BackendInstances
-from .matrix import CapabilityMatrix, CellState, FeatureCell, MatrixCell, verdict_on
+from .matrix import UNASKED, CapabilityMatrix, CellState, FeatureCell, MatrixCell, verdict_on
 from .receipt import (
     BackendFacts,
     HostFacts,
     OutcomeState,
     Receipt,
     ReceiptCell,
+    check_place,
     differences,
     installed_version,
     read_receipt,
@@ -24,6 +25,7 @@ from .records import Contribution, PluginFailure, PluginRecord, PluginReport, Pl
 from .settings import PluginSettings
 
 __all__ = [
+    "UNASKED",
     "BackendFacts",
     "BackendInstances",
     "CapabilityMatrix",
@@ -46,6 +48,7 @@ __all__ = [
     "ReceiptCell",
     "Stage",
     "Status",
+    "check_place",
     "differences",
     "installed_version",
     "read_receipt",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
 from ..contract import CapabilityQuery, CapabilitySet, Refused, Supported, Verdict
 from ..errors import VsrError
@@ -12,7 +13,17 @@ from ..taxonomy import Capability, Feature
 from .instances import BackendInstances
 from .receipt import Receipt, differences
 
-__all__ = ["CapabilityMatrix", "CellState", "FeatureCell", "MatrixCell", "verdict_on"]
+__all__ = ["UNASKED", "CapabilityMatrix", "CellState", "FeatureCell", "MatrixCell", "verdict_on"]
+
+UNASKED: Final[Mapping[Capability, Refused]] = MappingProxyType(
+    {
+        Capability.MODALITY_ROUTING: Refused(
+            "not_implemented",
+            "no call of this version asks for it: ask for the classes of a model that tells modalities apart",
+        )
+    }
+)
+"""What core is to compute and does not yet, whatever a backend declares."""
 
 CellState = Literal["refused", "declared", "probed", "verified"]
 """How sure a cell is: said by the backend, found possible on this host, or seen to work."""
@@ -79,6 +90,8 @@ class CapabilityMatrix:
 
 def verdict_on(declared: CapabilitySet, query: CapabilityQuery) -> Verdict:
     """The verdict on one query; what the core derives is as possible as what it is derived from."""
+    if query.capability in UNASKED:
+        return UNASKED[query.capability]
     source = query.capability.derived_from
     if source is None:
         return declared.decide(query)
@@ -119,8 +132,9 @@ def _cell(
 ) -> MatrixCell:
     source = capability.derived_from
     asked = source or capability
-    verdict = obstacle or declared.overview(asked)
-    if source is not None and obstacle is None:
+    unasked = UNASKED.get(capability)
+    verdict = obstacle or unasked or declared.overview(asked)
+    if source is not None and not (obstacle or unasked):
         verdict = _derived(verdict, source)
     if isinstance(verdict, Refused):
         return MatrixCell(backend=name, capability=capability, state="refused", verdict=verdict, derived_from=source)

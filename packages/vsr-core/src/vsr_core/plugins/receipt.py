@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,6 +24,7 @@ __all__ = [
     "OutcomeState",
     "Receipt",
     "ReceiptCell",
+    "check_place",
     "differences",
     "installed_version",
     "read_receipt",
@@ -110,10 +113,38 @@ class Receipt:
         return sum(cell.state == state for cell in self.cells)
 
     def write(self, path: Path) -> None:
-        """Write it as JSON; a file that is there is replaced once the new one is complete."""
-        fresh = path.with_name(f".{path.name}.part")
-        fresh.write_text(json.dumps(to_json(self), indent=1) + "\n", encoding="utf-8")
-        fresh.replace(path)
+        """Write it as JSON; a file that is there is replaced once the new one is complete.
+
+        :raises InvalidInputError: it cannot be written there.
+        """
+        with _fresh(path) as fresh:
+            fresh.write_text(json.dumps(to_json(self), indent=1) + "\n", encoding="utf-8")
+            fresh.replace(path)
+
+
+def check_place(path: Path) -> None:
+    """See that a receipt can be written to a place, before minutes are spent on it; a file that is there is kept.
+
+    :raises InvalidInputError: it cannot.
+    """
+    with _fresh(path) as fresh:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if not (folder := path.absolute().parent).is_dir():
+            raise FileNotFoundError(errno.ENOENT, f"there is no folder {str(folder)!r}")
+        fresh.touch()
+
+
+@contextlib.contextmanager
+def _fresh(path: Path) -> Iterator[Path]:
+    """A file beside the one to be written, gone in the end."""
+    fresh = path.parent / f".{path.name}.part"
+    try:
+        yield fresh
+        fresh.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InvalidInputError(f"{str(path)!r} cannot be written: {reason}", param="receipt") from None
 
 
 def read_receipt(path: Path) -> Receipt:

@@ -17,6 +17,7 @@ from ..contract import (
     Supported,
 )
 from ..errors import CapabilityUnmetError, ModelNotFoundError, VsrError
+from ..plugins import UNASKED
 from ..taxonomy import Capability
 from .plan import Plan, PlannedCandidate
 from .requirements import Requirements
@@ -205,6 +206,8 @@ class Planner:
                 unmet="backend",
                 backend_id=str(backend_id),
             )
+        if needs.capability in UNASKED:
+            raise _unmet(UNASKED[needs.capability], backend_id, needs.capability.value)
         refusal: CapabilityUnmetError | None = None
         for asks, derives in _ways(needs.capability):
             try:
@@ -259,12 +262,16 @@ class Planner:
 def _demand(rules: CapabilitySet, query: CapabilityQuery, backend_id: BackendId, unmet: str) -> None:
     verdict = rules.decide(query)
     if isinstance(verdict, Refused):
-        raise CapabilityUnmetError(
-            f"{backend_id} does not offer {unmet}: {verdict.reason}",
-            unmet=unmet,
-            backend_id=str(backend_id),
-            reason=verdict.reason,
-        )
+        raise _unmet(verdict, backend_id, unmet)
+
+
+def _unmet(refused: Refused, backend_id: BackendId, unmet: str) -> CapabilityUnmetError:
+    return CapabilityUnmetError(
+        f"{backend_id} does not offer {unmet}: {refused.reason}",
+        unmet=unmet,
+        backend_id=str(backend_id),
+        reason=refused.reason,
+    )
 
 
 def _ways(capability: Capability) -> tuple[tuple[Capability, Capability | None], ...]:

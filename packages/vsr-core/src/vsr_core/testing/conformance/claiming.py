@@ -67,7 +67,10 @@ class Claiming(BackendSubject):
         for state in model.load().info.features:
             verdict = replace(model.cell, feature=state.feature).verdict(rules)
             if state.supported and isinstance(verdict, Refused):
-                raise AssertionError(f"{state.feature} is refused ({verdict.reason}) and listed as supported")
+                raise AssertionError(
+                    f"{state.feature} is refused ({verdict.reason}), and a loaded model lists it as supported: declare"
+                    " it in capabilities(), or say with features= of build_encoder() that the model lacks it"
+                )
             demand(state.supported or state.reason, f"{state.feature} is listed as not there without a reason")
 
     def test_a_handle_refuses_what_its_model_is_not_for(self, first: Cell | Exception, make_model: Make) -> None:

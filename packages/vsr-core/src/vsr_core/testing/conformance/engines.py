@@ -155,8 +155,6 @@ class EncoderEngineConformance(Conformance):
         named = "logits" in engine.reduces
         demand(named is (head != "embedding"), f"a checkpoint for {head} has an engine that reduces {engine.reduces}")
         if head == "embedding":
-            with pytest.raises(Exception):  # noqa: B017 - which error it is, the seam leaves open
-                engine.run(ragged(SEQUENCES[:1], [BatchRow(0, WantLogits())]))
             return
         labels = len(load.spec.labels or ())
         for layer in (None, *self._shallow(load)):

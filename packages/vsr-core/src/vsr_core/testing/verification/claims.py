@@ -9,7 +9,7 @@ from typing import Final
 
 from ...contract import Choice, Refused
 from ...errors import LoadError
-from ...plugins import BackendInstances, ReceiptCell
+from ...plugins import UNASKED, BackendInstances, ReceiptCell
 from ...taxonomy import Artifact, Capability, Feature
 from ..conformance.claims import demand
 from ..conformance.features import EXERCISES
@@ -106,7 +106,7 @@ class BackendTrials:
     def _derived(self, cell: Cell) -> Iterator[Trial]:
         """What core computes from what a cell answers."""
         for capability in Capability:
-            if capability.derived_from is cell.capability:
+            if capability.derived_from is cell.capability and capability not in UNASKED:
                 trial = self._trial(cell, partial(self._derive, capability=capability))
                 yield replace(
                     trial, name=f"{self._name}: {capability}", cell=replace(trial.cell, capability=capability)
@@ -114,7 +114,7 @@ class BackendTrials:
 
     def _derive(self, cell: Cell, *, capability: Capability) -> Findings:
         if capability not in _DERIVED:
-            raise NotRunError(f"no call of this version asks for {capability}")
+            raise NotRunError(f"there is no trial for {capability}")
         material = self._materials.get(cell)
         with self._bench().open() as bench, bench.runtime({"m": material.entry}) as runtime:
             return replace(_DERIVED[capability](runtime, f"{self._name}:m"), checkpoint=material.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...contract import BackendId, CapabilityQuery, CapabilitySet, CatalogEntry, ModelSpec, Refused, RoleTable
 from ...errors import CapabilityUnmetError
-from ...plugins import BackendInstances, verdict_on
+from ...plugins import UNASKED, BackendInstances, verdict_on
 from ...routing import Planner, Requirements, Resolver
 from ...taxonomy import Artifact, Capability, Feature, Modality
 from ..conformance.claims import demand
@@ -34,7 +34,8 @@ def refusal_groups(rules: CapabilitySet, *, families: Iterable[str]) -> list[Ref
     for query in _queries([*families]):
         verdict = verdict_on(rules, query)
         if isinstance(verdict, Refused):
-            if query.feature is not None and not rules.supports(_without_feature(query)):
+            refused_anyway = query.capability in UNASKED or not rules.supports(_without_feature(query))
+            if query.feature is not None and refused_anyway:
                 continue
             groups.setdefault((query.capability, query.feature, verdict), []).append(query)
     return [
