@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import openvino
+import openvino.opset13 as opset
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification  # the import alone may take as long as a test may
@@ -13,6 +14,8 @@ from vsr_core.catalog import check_files, read_manifest
 from vsr_core.errors import InvalidInputError, PluginError
 from vsr_core.local import NumpyHead
 from vsr_core.testing import EncoderShape, write_encoder
+from vsr_openvino.reading import read_graph
+from vsr_openvino.runner import OpenVinoRunner
 
 pytestmark = pytest.mark.timeout(120)  # tracing takes seconds, and many of them on a busy machine
 
@@ -96,3 +99,14 @@ def test_without_vsr_onnx_the_extra_is_named(source, tmp_path, monkeypatch):
     ):
         runtime.export("m", to="openvino", out=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_attention_is_planned_as_fused_where_the_compiled_graph_has_no_softmax_left(exported, compiler, tmp_path):
+    fused = read_graph(exported.folder / "openvino_model.xml")
+    assert OpenVinoRunner([fused], compiler(), native="hidden_3").fuses_attention
+    ids = opset.parameter([-1, -1], np.int64, name="input_ids")
+    ids.output(0).set_names({"input_ids"})
+    scores = opset.softmax(opset.convert(ids, np.float32), axis=1)
+    scores.output(0).set_names({"hidden_1"})
+    openvino.save_model(openvino.Model([scores], [ids], "m"), tmp_path / "m.xml", compress_to_fp16=False)
+    assert not OpenVinoRunner([read_graph(tmp_path / "m.xml")], compiler(), native="hidden_1").fuses_attention

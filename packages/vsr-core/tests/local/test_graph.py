@@ -41,6 +41,7 @@ from vsr_core.local import (
     WantLogits,
     WantPooled,
     build_encoder,
+    plan_fused,
     plan_graph,
     pool,
     read_layout,
@@ -359,6 +360,12 @@ def test_the_plan_counts_scores_in_full_and_one_sequence_where_each_is_alone():
     assert plan_graph(LAYOUT, BatchShape(2, 100, 150)) > 2 * scores
     assert scores < plan_graph(replace(LAYOUT, alone=True), BatchShape(2, 100, 150)) < 2 * scores
     assert plan_graph(LAYOUT, BatchShape(2, 200, 300)) > plan_graph(LAYOUT, BatchShape(2, 100, 150))
+
+
+def test_a_plan_without_scores_grows_with_the_mask_alone():
+    short, long = (plan_fused(LAYOUT, BatchShape(1, length, length)) for length in (100, 200))
+    assert 2 * short < long < 3 * short
+    assert long < plan_graph(LAYOUT, BatchShape(1, 200, 200)) / 4
 
 
 def test_a_plan_of_the_callers_own_goes_first():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from vsr_core.contract import Choice, LoadRequest, ModelHandle
@@ -16,6 +17,8 @@ from vsr_core.local import (
     build_encoder,
     choose_precision,
     compare,
+    plan_fused,
+    plan_graph,
     probe_ids,
     prove,
 )
@@ -120,7 +123,8 @@ def _compile(source: GraphSource, compiler: Compiler) -> OpenVinoRunner:
 
 
 def _engine(source: GraphSource, runner: OpenVinoRunner) -> GraphEngine:
-    return GraphEngine(runner, source.layout, head=source.head, concurrency=runner.concurrency)
+    plan = partial(plan_fused if runner.fuses_attention else plan_graph, source.layout)
+    return GraphEngine(runner, source.layout, head=source.head, concurrency=runner.concurrency, plan=plan)
 
 
 def _checked(request: LoadRequest, source: GraphSource, runner: OpenVinoRunner, choice: Choice) -> Choice:

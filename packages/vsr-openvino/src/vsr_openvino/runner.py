@@ -52,6 +52,12 @@ class OpenVinoRunner:
         return self._native.compiled
 
     @property
+    def fuses_attention(self) -> bool:
+        """Whether nothing of the compiled graph writes attention scores out: no softmax is left by itself in it."""
+        kinds = (_layer_type(node) for node in self._native.compiled.get_runtime_model().get_ops())
+        return "Softmax" not in kinds
+
+    @property
     def concurrency(self) -> int:
         """How many runs go on side by side; further ones wait."""
         return self._native.size
@@ -74,6 +80,12 @@ class OpenVinoRunner:
         """Drop the graphs, compiled and not."""
         self._owners.clear()
         del self._native
+
+
+def _layer_type(node: Any) -> str:
+    """What a node of a compiled graph became, which OpenVINO notes beside it."""
+    noted = node.get_rt_info()
+    return str(noted["layerType"].astype(str)) if "layerType" in noted else str(node.get_type_name())
 
 
 class _Parts:

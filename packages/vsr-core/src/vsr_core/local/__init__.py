@@ -25,7 +25,7 @@ from .engine import (
 )
 from .envelopes import build_envelope
 from .finite import check_finite, withheld
-from .graph import GraphEngine, GraphLayout, GraphRunner, plan_graph
+from .graph import GraphEngine, GraphLayout, GraphRunner, plan_fused, plan_graph
 from .graph_layout import read_layout
 from .handle import EncoderHandle, EncoderTask, PreparedRequest
 from .heads import NumpyHead
@@ -128,6 +128,7 @@ __all__ = [
     "least_cosine",
     "load_dense",
     "non_finite_rows",
+    "plan_fused",
     "plan_graph",
     "pool",
     "pooled_width",

@@ -13,7 +13,7 @@ from ..contract import FloatArray, PoolingMode
 from .engine import BatchRow, BatchShape, EngineOutput, RaggedBatch, Reduction, WantLogits, WantPooled
 from .heads import NumpyHead
 
-__all__ = ["GraphEngine", "GraphLayout", "GraphRunner", "plan_graph"]
+__all__ = ["GraphEngine", "GraphLayout", "GraphRunner", "plan_fused", "plan_graph"]
 
 
 class GraphRunner(Protocol):
@@ -206,15 +206,27 @@ def plan_graph(layout: GraphLayout, shape: BatchShape) -> int:
     """An upper estimate of the working memory of a batch, in bytes.
 
     Attention scores are written out in full, in float32: scores, their softmax and the mask added to them, beside one
-    copy in passing. Then come the layer's activations (states, queries, keys, values and residuals, the inner width
-    as gated layers need it), and every exit's hidden states.
+    copy in passing. Then come the layer's activations (states, queries, keys, values, their rotated copies and
+    residuals, the inner width as gated layers need it), and every exit's hidden states.
     """
     rows = 1 if layout.alone else shape.sequences
     inner = layout.inner_size or 4 * layout.hidden_size
     scores = 4 * layout.attention_heads * shape.longest**2
-    activations = shape.longest * (8 * layout.hidden_size + 4 * inner)
+    activations = shape.longest * (15 * layout.hidden_size + 4 * inner)
     kept = shape.sequences * shape.longest * layout.hidden_size * max(1, len(layout.hidden))
     return 4 * (rows * (scores + activations) + kept)
+
+
+def plan_fused(layout: GraphLayout, shape: BatchShape) -> int:
+    """As :func:`plan_graph`, for a runtime that computes attention without writing the scores out.
+
+    What is left that grows with the square of the length is the mask.
+    """
+    rows = 1 if layout.alone else shape.sequences
+    inner = layout.inner_size or 4 * layout.hidden_size
+    activations = 4 * shape.longest * (3 * layout.hidden_size + inner)
+    kept = 4 * shape.sequences * shape.longest * layout.hidden_size * max(1, len(layout.hidden))
+    return rows * (activations + shape.longest**2) + kept
 
 
 def _padded(values: npt.NDArray[np.int32], real: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
