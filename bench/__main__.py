@@ -1,4 +1,4 @@
-"""Command line of the benchmarks: ``python -m bench embed|encoders|cycles|gpu|overhead|startup``."""
+"""Command line of the benchmarks: ``python -m bench embed|encoders|adapters|cycles|gpu|overhead|startup``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import NoReturn
 
 from rich.console import Console, RenderableType
 
+from .adapters.race import KINDS, AdapterSettings, run_adapters
+from .adapters.report import adapters_table, plot_adapters
 from .corpus import DEFAULT_TEXTS, load_corpus
 from .cycles import ENGINES, CycleSettings, cycles_table, run_cycles
 from .embed import EmbedSettings, run_embed
@@ -80,6 +82,24 @@ def _encoders(arguments: argparse.Namespace) -> int:
     if report.summary.workloads:
         _progress(f"wrote {plot_encoders(report, arguments.plot or _file(arguments, 'encoders', 'png'))}")
     return int(bool(problems(report)))
+
+
+def _adapters(arguments: argparse.Namespace) -> int:
+    names = [name.strip() for name in arguments.contestants.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in KINDS]:
+        raise ValueError(f"no contestant is called {unknown[0]!r}; there are {', '.join(KINDS)}")
+    settings = AdapterSettings(
+        shape=SHAPES[arguments.shape],
+        precision=arguments.precision,
+        contestants=tuple(name for name in KINDS if not names or name in names),
+        rounds=arguments.rounds,
+        timeout=arguments.timeout,
+    )
+    report = run_adapters(settings, progress=_progress)
+    _publish(adapters_table(report), arguments.json or _file(arguments, "adapters", "json"), to_json(report))
+    if any(result.crowds for result in report.results):
+        _progress(f"wrote {plot_adapters(report, arguments.plot or _file(arguments, 'adapters', 'png'))}")
+    return int(any(result.failure is not None for result in report.results))
 
 
 def _cycles(arguments: argparse.Namespace) -> int:
@@ -166,6 +186,19 @@ def _parser() -> argparse.ArgumentParser:
     embed.set_defaults(run=_embed)
 
     _add_encoders(commands.add_parser("encoders", parents=[shared], help="time and memory by length of text"))
+
+    adapters = commands.add_parser("adapters", parents=[shared], help="six tasks: one base and adapters, or six models")
+    adapters.add_argument("--precision", choices=sorted(_DTYPES), default="fp32", help="default %(default)s")
+    adapters.add_argument(
+        "--contestants", default="", metavar="A,B", help=f"some of: {', '.join(KINDS)}; all by default"
+    )
+    adapters.add_argument("--rounds", type=_positive, default=3, help="default %(default)s")
+    adapters.add_argument("--plot", type=Path, metavar="FILE", help="where the picture goes")
+    adapters.add_argument(
+        "--timeout", type=float, default=1800.0, metavar="SECONDS", help="of any one step of a worker"
+    )
+    adapters.add_argument("--shape", choices=sorted(SHAPES), default="base", help=argparse.SUPPRESS)
+    adapters.set_defaults(run=_adapters)
 
     cycles = commands.add_parser("cycles", parents=[shared], help="memory after unloading, processor time of idling")
     cycles.add_argument("--engines", default="", metavar="A,B", help=f"some of: {', '.join(ENGINES)}; all by default")

@@ -13,7 +13,7 @@ from vsr_core.testing import BackendConformance
 from vsr_core.testing.conformance import Cell
 from vsr_core.testing.conformance.offers import claims, feature_claims
 
-__all__ = ["DERIVED", "SUITES", "Evidence"]
+__all__ = ["ADAPTABLE", "DERIVED", "SUITES", "Evidence"]
 
 ROOT = Path(__file__).parents[1]
 SUITES = {
@@ -22,6 +22,11 @@ SUITES = {
     "openvino": ("packages/vsr-openvino/tests/test_conformance.py", "TestOpenVinoBackend"),
 }
 """The conformance suite of each backend: its file and its class."""
+
+ADAPTABLE = ("bert", "minilm", "roberta", "xlm_roberta", "camembert", "modernbert", "mmbert")
+"""The families of whose bases adapters are tried."""
+
+_ADAPTED = "tests/test_adapters.py::test_an_adapter_serves_a_capability_on_a_family"
 
 DERIVED: Mapping[Capability, str] = {
     Capability.SIMILARITY: (
@@ -51,18 +56,20 @@ class Evidence:
         self._tried = {cell for cell in (*cells, *feature_claims(rules, cells)) if not self._left_out(cell)}
 
     def of(self, cell: Cell) -> str | None:
-        """The id of the standard test that shows a claim to hold; None where none does.
+        """The id of the test that shows a claim to hold; None where none does.
 
-        A merged adapter is stored as the whole model is, and a feature that is not of families is shown with one: there
+        An adapter is tried on a base, which the standard tests do not have. A merged adapter is stored as the whole model is, and a feature that is not of families is shown with one: there
         the test is of the capability, with whichever family and form of weights was tried.
         """
+        if cell.artifact is Artifact.LORA_ADAPTER and cell.feature is None:
+            return f"{_ADAPTED}[{cell}]" if cell.family in ADAPTABLE else None
         if cell in self._tried:
             same = [cell]
         elif cell.artifact is Artifact.MERGED_LORA and cell.feature is None:
             same = [each for each in self._tried if replace(each, family=cell.family) == cell]
         elif cell.feature is not None and cell.feature not in self._by_family:
             same = [each for each in self._tried if (each.capability, each.feature) == (cell.capability, cell.feature)]
-        elif cell.artifact is Artifact.MERGED_LORA:
+        elif cell.artifact in (Artifact.MERGED_LORA, Artifact.LORA_ADAPTER):
             return self.of(replace(cell, artifact=Artifact.FULL))
         else:
             return None

@@ -12,7 +12,7 @@ from vsr_core.cli.failures import BUG, FAILED, USAGE
 from vsr_core.testing import write_bert, write_encoder
 
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
-CHAPTERS = dict(re.findall(r"^### vsr (\w+)\n(.*?)(?=^##)", DOCUMENT, re.DOTALL | re.MULTILINE))
+CHAPTERS = dict(re.findall(r"^### vsr ([\w-]+)\n(.*?)(?=^##)", DOCUMENT, re.DOTALL | re.MULTILINE))
 INTERRUPTED = 130
 EVERYWHERE = re.search(r"^## Everywhere\n(.*?)^## ", DOCUMENT, re.DOTALL | re.MULTILINE)[1]
 APPLICATION = typer.main.get_command(build())
@@ -69,6 +69,7 @@ RUNS = {
     "similar": ["a river", "a bank"],
     "rerank": ["a river", "a bank"],
     "classify": ["a river", "--model", "labels"],
+    "classify-all": ["a river", "--task", "labels", "--task", "names"],
     "nli": ["a river", "a bank"],
     "tag": ["a river"],
 }
@@ -91,7 +92,7 @@ def test_the_version_has_the_documented_keys(capsys):
 
 
 def test_every_command_is_in_the_table_of_json():
-    assert set(re.findall(r"^\| `(\w+)` \|", DOCUMENT, re.MULTILINE)) == set(APPLICATION.commands)
+    assert set(re.findall(r"^\| `(\w[\w-]*)` \|", DOCUMENT, re.MULTILINE)) == set(APPLICATION.commands)
 
 
 def test_an_error_has_the_documented_shape(configured, capsys):

@@ -1,5 +1,6 @@
 """docs/configuration.md against the schema: every key with its default, and every example loads."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from vsr_core.config.schema import ConfigDocument
 from vsr_core.contract import Preference
 from vsr_core.errors import ConfigError
 from vsr_core.taxonomy import Kind
+from vsr_onnx.options import OnnxOptions
+from vsr_openvino.options import OpenVinoOptions
 
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "configuration.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", DOCUMENT, re.DOTALL | re.MULTILINE))
@@ -115,3 +118,17 @@ def test_the_kinds_of_roles_are_named():
 def test_the_keys_said_to_be_secret_are():
     sentence = re.search(r"are called like secrets \(([^)]*)\)", DOCUMENT)[1]
     assert all(is_secret_key(name) for name in re.findall(r"`(\w+)`", sentence))
+
+
+def test_the_options_of_every_backend_are_listed_with_their_defaults():
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| [^|]+ \| `([^`|]+)` \| [^|]+ \|$", SECTIONS["backends"], re.MULTILINE)
+    declared = {
+        ("onnx", OnnxOptions): [field.name for field in dataclasses.fields(OnnxOptions)],
+        ("openvino", OpenVinoOptions): [field.name for field in dataclasses.fields(OpenVinoOptions)],
+    }
+    expected = {
+        (backend, name, str(getattr(options(), name)).lower())
+        for (backend, options), names in declared.items()
+        for name in names
+    }
+    assert set(rows) == expected

@@ -17,7 +17,7 @@ from vsr_core.contract import (
     Supported,
 )
 from vsr_core.errors import CheckpointError
-from vsr_core.local import ComputeThreads
+from vsr_core.local import ComputeThreads, build_adapter
 from vsr_core.taxonomy import Artifact, Capability, Feature
 
 from .families import BORROWED, OWN, full_depth_only
@@ -108,6 +108,8 @@ class TorchBackend(BackendAdapter):
         """Read the weights, settle the dtype, and put the shared pipeline around the engine."""
         from .loading import load_encoder
 
+        if request.base is not None:
+            return build_adapter(request)
         config = read_document(model_folder(request.path), "config.json")
         if config is None:
             raise CheckpointError(f"{model_folder(request.path) / 'config.json'} is missing")
@@ -115,11 +117,13 @@ class TorchBackend(BackendAdapter):
 
 
 def _of_family(capability: Capability, family: str) -> list[tuple[Selector, Supported | Refused]]:
-    whole = (Artifact.FULL, Artifact.MERGED_LORA)
+    forms: tuple[Artifact, ...] = (Artifact.FULL, Artifact.MERGED_LORA)
+    if family in OWN:
+        forms += (Artifact.LORA_ADAPTER,)
     return [
         (
             Selector(capability=capability, family=family),
             Refused("artifact_unsupported", "vsr-candle-torch reads full safetensors weights"),
         ),
-        *((Selector(capability=capability, family=family, artifact=artifact), Supported()) for artifact in whole),
+        *((Selector(capability=capability, family=family, artifact=artifact), Supported()) for artifact in forms),
     ]

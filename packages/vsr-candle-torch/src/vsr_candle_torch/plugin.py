@@ -18,6 +18,7 @@ def vsr_backends() -> list[BackendDescriptor]:
             contract="1.0",
             factory="vsr_candle_torch.adapter:TorchBackend",
             summary="Encoders on torch: embed, classify, tag and rerank from safetensors, packed and batched",
+            merger="vsr_candle_torch.merging:merge",
         )
     ]
 

@@ -130,7 +130,8 @@ def adapter(**config):
         "base_model.model.classifier.weight": np.ones((2, 8), np.float32),
         "base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.weight": np.ones((4, 8), np.float32),
     }
-    described = {"peft_type": "LORA", "task_type": "SEQ_CLS", "base_model_name_or_path": "org/base", "r": 4, **config}
+    plain = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["query"]}
+    described = plain | {"task_type": "SEQ_CLS", "base_model_name_or_path": "org/base"} | config
     return {"adapter_config.json": described, "adapter_model.safetensors": tensors}
 
 
@@ -147,7 +148,7 @@ def test_an_adapter_says_its_task(task, capability, write, families):
     facts = inspect_checkpoint(write(adapter(task_type=task)), families)
 
     assert (facts.artifact, facts.capabilities) == (Artifact.LORA_ADAPTER, (capability,))
-    assert (facts.base_model, facts.family) == ("org/base", None)
+    assert (facts.adapter.base_model, facts.family) == ("org/base", None)
 
 
 def test_an_adapter_has_its_labels_from_a_map_beside_it(write, families):
@@ -156,6 +157,12 @@ def test_an_adapter_has_its_labels_from_a_map_beside_it(write, families):
     facts = inspect_checkpoint(write(files), families)
 
     assert (facts.labels, facts.label_count) == (("benign", "jailbreak"), 2)
+
+
+def test_labels_json_beside_an_adapter_is_its_label_map(write, families):
+    facts = inspect_checkpoint(write(adapter() | {"labels.json": ["benign", "jailbreak"]}), families)
+    assert facts.labels == ("benign", "jailbreak")
+    assert "labels.json" in facts.files
 
 
 def test_an_adapter_that_is_no_lora_is_refused(write, families):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from vsr_core.catalog import hash_files, specify
+from vsr_core.catalog import hash_files, parse_source, specify
 from vsr_core.contract import CatalogEntry, ModelSpec, PoolingSpec
 from vsr_core.errors import CheckpointError
 from vsr_core.taxonomy import Artifact, Capability, Modality
@@ -212,15 +212,20 @@ def test_weights_that_only_carry_adapters_need_no_pooling(bert, weights, write, 
     assert (spec.capabilities, spec.pooling) == ((Capability.ADAPTER_SERVING,), None)
 
 
-def test_an_adapter_takes_family_and_sizes_from_its_base(bert, sentence, classifier, write, families):
+@pytest.fixture
+def lora(classifier, write):
+    """The folder of an adapter whose configuration says this."""
+
+    def make(task="SEQ_CLS", **config):
+        plain = {"peft_type": "LORA", "task_type": task, "r": 4, "lora_alpha": 8, "target_modules": ["query"]}
+        return write({"adapter_config.json": plain | config, "adapter_model.safetensors": classifier(2)}, "adapter")
+
+    return make
+
+
+def test_an_adapter_takes_family_and_sizes_from_its_base(sentence, lora, write, families):
     base = specify(entry(), write(sentence, "base"), families=families)
-    adapter = write(
-        {
-            "adapter_config.json": {"peft_type": "LORA", "task_type": "SEQ_CLS"},
-            "adapter_model.safetensors": classifier(2),
-        },
-        "adapter",
-    )
+    adapter = lora()
     stated = CatalogEntry(name="intent", base="minilm", adapter=str(adapter), labels=("a", "b"))
 
     spec = specify(stated, adapter, families=families, base=base)
@@ -231,6 +236,43 @@ def test_an_adapter_takes_family_and_sizes_from_its_base(bert, sentence, classif
     assert spec.activation == "softmax"
     with pytest.raises(CheckpointError, match="state 'family'"):
         specify(stated, adapter, families=families)
+
+
+def test_an_adapter_of_vectors_pools_as_its_base_does(sentence, lora, write, families):
+    base = specify(entry(), write(sentence, "base"), families=families)
+    adapter = lora("FEATURE_EXTRACTION")
+    stated = CatalogEntry(name="moved", base="minilm", adapter=str(adapter))
+
+    spec = specify(stated, adapter, families=families, base=base)
+
+    assert (spec.pooling, spec.normalize, spec.dimensions) == (base.pooling, base.normalize, base.dimensions)
+
+
+@pytest.mark.parametrize(
+    ("config", "source", "said"),
+    [
+        ({"base_model_name_or_path": "org/other"}, "hf://org/base", "trained on 'org/other', the base is 'org/base'"),
+        ({"base_model_name_or_path": "org/base"}, "hf://org/base", None),
+        ({"base_model_name_or_path": "base"}, "hf://org/base", None),
+        ({"base_model_name_or_path": "./out/base"}, "hf://org/base", None),
+        ({"base_model_name_or_path": "org/other"}, "models/base", None),
+        ({"base_model_name_or_path": "org/base", "revision": "abc1"}, "hf://org/base", "at revision 'abc1'"),
+        ({"base_model_name_or_path": "org/base", "revision": "fedc"}, "hf://org/base", None),
+        ({"base_model_name_or_path": "org/base", "revision": "v1"}, "hf://org/base@v1", None),
+    ],
+)
+def test_an_adapter_of_another_base_or_revision_is_refused(config, source, said, sentence, lora, write, families):
+    base = specify(entry(), write(sentence, "base"), families=families, revision="fedcba")
+    adapter = lora(**config)
+    stated = CatalogEntry(name="intent", base="minilm", adapter=str(adapter), labels=("a", "b"))
+
+    try:
+        specify(stated, adapter, families=families, base=base, base_source=parse_source(source))
+        found = None
+    except CheckpointError as error:
+        found = error.message
+
+    assert found is None if said is None else said in (found or "")
 
 
 def test_an_adapter_entry_needs_an_adapter(sentence, write, families):

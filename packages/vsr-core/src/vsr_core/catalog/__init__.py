@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .adapters import AdapterConfig
 from .documents import model_folder, read_document
 from .facts import CheckpointFacts
 from .families import CORE_FAMILIES, recognise
@@ -30,6 +31,7 @@ __all__ = [
     "CORE_FAMILIES",
     "HEAD_WEIGHTS",
     "MANIFEST",
+    "AdapterConfig",
     "CheckpointFacts",
     "ExitLayer",
     "ExportManifest",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..errors import CheckpointError
 from ..taxonomy import Artifact
+from .adapter_settings import adapter_problems
 from .documents import Document, list_files, model_folder, read_document
 from .gguf_header import gguf_config, gguf_dtype, read_gguf_header
 from .graphs import is_graph, lonely_graphs
@@ -24,7 +25,10 @@ from .weights import (
     with_companions,
 )
 
-__all__ = ["Contents", "read_contents"]
+__all__ = ["ADAPTER_LABELS", "Contents", "read_contents"]
+
+ADAPTER_LABELS = "labels.json"
+"""Where an adapter of this product keeps the names of its labels."""
 
 _PARTS = frozenset(
     {
@@ -93,8 +97,10 @@ class Contents:
 
     @property
     def label_files(self) -> tuple[str, ...]:
-        """The label maps in the folder, sorted."""
-        return tuple(sorted(name for name in self.names if name.endswith("_mapping.json") and "/" not in name))
+        """The label maps in the folder, sorted; beside an adapter, whose configuration has none, ``labels.json`` too."""
+        alone = {ADAPTER_LABELS} if self.adapter is not None else set()
+        maps = {name for name in self.names if name.endswith("_mapping.json") and "/" not in name}
+        return tuple(sorted(maps | (alone & self.names)))
 
 
 def read_contents(path: Path, stated: Artifact | None) -> Contents:
@@ -201,11 +207,7 @@ def _with_adapter(contents: Contents) -> Contents:
     config = read_document(contents.folder, contents.prefix + ADAPTER_CONFIG)
     if config is None:
         raise CheckpointError(f"{contents.folder / contents.weights[0]}: has no {ADAPTER_CONFIG} beside it")
-    kind = config.text("peft_type")
-    if kind == "LORA":
-        return replace(contents, adapter=config)
-    refusal = f"{ADAPTER_CONFIG}: peft_type {kind!r} is not supported, only 'LORA'"
-    return replace(contents, adapter=config, refusals=(*contents.refusals, refusal))
+    return replace(contents, adapter=config, refusals=(*contents.refusals, *adapter_problems(config)))
 
 
 def _form_of_whole(contents: Contents) -> Artifact:

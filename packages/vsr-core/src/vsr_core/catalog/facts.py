@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..contract import Activation, DenseSpec, PoolingSpec, SimilarityFunction
 from ..taxonomy import Artifact, Capability, Modality
+from .adapters import AdapterConfig
 
 __all__ = ["CheckpointFacts"]
 
@@ -24,7 +25,7 @@ class CheckpointFacts:
     :param matryoshka: widths the files say the embedding may be cut to.
     :param exit_layers: the layers a graph has an output for, rising; empty where the weights can be left at any.
     :param label_count: outputs of the head.
-    :param base_model: for an adapter, the base it was trained on, as its configuration names it.
+    :param adapter: for an adapter, its configuration; None where that is refused.
     """
 
     refusals: tuple[str, ...] = ()
@@ -56,4 +57,4 @@ class CheckpointFacts:
     weights: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     stored_dtype: str | None = None
-    base_model: str | None = None
+    adapter: AdapterConfig | None = None

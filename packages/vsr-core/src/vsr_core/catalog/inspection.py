@@ -7,6 +7,8 @@ from pathlib import Path
 
 from ..contract import FamilyDescriptor
 from ..taxonomy import Artifact, Capability, Modality
+from .adapter_settings import adapter_problems
+from .adapters import AdapterConfig
 from .contents import Contents, read_contents
 from .facts import CheckpointFacts
 from .families import belongs, recognise
@@ -88,9 +90,14 @@ def inspect_checkpoint(
         weights=contents.weights,
         files=contents.files,
         stored_dtype=contents.stored_dtype,
-        base_model=contents.adapter.text("base_model_name_or_path") if contents.adapter is not None else None,
+        adapter=_adapter(contents),
         refusals=tuple(refusals),
     )
+
+
+def _adapter(contents: Contents) -> AdapterConfig | None:
+    config = contents.adapter
+    return None if config is None or adapter_problems(config) else AdapterConfig.read(config)
 
 
 def _code(contents: Contents) -> list[str]:

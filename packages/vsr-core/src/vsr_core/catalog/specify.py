@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from ..contract import Activation, CatalogEntry, FamilyDescriptor, ModelSpec, PoolingSpec
 from ..errors import CheckpointError
 from ..taxonomy import Artifact, Capability, Modality
+from .adapters import base_problem
+from .contents import ADAPTER_LABELS
 from .documents import model_folder
 from .facts import CheckpointFacts
 from .inspection import inspect_checkpoint
 from .labels import stated_labels
 from .scores import score_problems
+from .sources import Source
 from .tokenizer import token_problems
 from .weights import FORMS
 
@@ -34,6 +38,8 @@ _LABELLED = frozenset(
     }
 )
 
+_NAMED = _LABELLED - {Capability.RERANKING, Capability.GUARD}
+
 _ALSO_CALLED: Mapping[Artifact, frozenset[Artifact]] = {
     Artifact.FULL: frozenset({Artifact.MERGED_LORA}),
     Artifact.MERGED_LORA: frozenset({Artifact.FULL}),
@@ -51,6 +57,7 @@ def specify(
     families: Mapping[str, FamilyDescriptor],
     revision: str | None = None,
     base: ModelSpec | None = None,
+    base_source: Source | None = None,
     relative_to: Path | None = None,
 ) -> ModelSpec:
     """Describe a model by its files, and by what its entry states where they are silent.
@@ -60,7 +67,9 @@ def specify(
     :param path: the model's folder, or one weight file in it; for an adapter, the adapter's.
     :param families: every installed family by name.
     :param revision: what the source resolved to.
-    :param base: for an adapter, the specification of its base, which has the family and the sizes.
+    :param base: for an adapter, the specification of its base, which has the family, the sizes and, for vectors, what
+        comes after the encoder.
+    :param base_source: for an adapter, where its base is from, which is held against what it was trained on.
     :param relative_to: the folder against which a label file that the entry names is looked up first; the model's own
         folder is second.
     :raises CheckpointError: damaged files, a model that cannot be served, or statements that contradict the files;
@@ -71,7 +80,10 @@ def specify(
     if entry.adapter is not None and form is None:
         form = Artifact.LORA_ADAPTER
     facts = inspect_checkpoint(path, families, family=stated, artifact=form if form in FORMS else None)
-    merge = _Merge(entry, facts, path, relative_to)
+    merge = _Merge(entry, facts, path, base=base, relative_to=relative_to)
+    if facts.adapter is not None and base_source is not None:
+        misplaced = base_problem(facts.adapter, base_source, revision=base.revision if base is not None else None)
+        merge.problems += [misplaced] if misplaced is not None else []
     if entry.family is not None and stated is None:
         merge.problems.append(f"family: {entry.family!r} is no installed family; install the plugin that brings it")
     spec = merge.spec(stated or families.get(facts.family or ""), base=base, revision=revision)
@@ -84,9 +96,17 @@ def specify(
 class _Merge:
     """One entry against the facts of its files; every step adds to ``problems`` and goes on."""
 
-    def __init__(self, entry: CatalogEntry, facts: CheckpointFacts, path: Path, relative_to: Path | None) -> None:
+    def __init__(
+        self,
+        entry: CatalogEntry,
+        facts: CheckpointFacts,
+        path: Path,
+        *,
+        base: ModelSpec | None,
+        relative_to: Path | None,
+    ) -> None:
         self.entry = entry
-        self.facts = facts
+        self.facts = facts if base is None else _completed(facts, base)
         self.path = path
         self.relative_to = relative_to
         self.problems = list(facts.refusals)
@@ -269,7 +289,16 @@ class _Merge:
         if stated is not None and found is None and rows not in (None, len(stated)):
             whose = f"{self.entry.labels!r}" if isinstance(self.entry.labels, str) else "the entry"
             self.problems.append(f"labels: {whose} names {len(stated)}, the model has {rows}")
+        if stated is None and found is None and self._needs_names():
+            self.problems.append(
+                f"labels: a LoRA adapter does not name its labels; state 'labels', or put {ADAPTER_LABELS} beside it"
+            )
         return self._agree("labels", stated, found, _listed)
+
+    def _needs_names(self) -> bool:
+        """Whether nothing else could name the labels: the configuration of the base has those of the base."""
+        capabilities = self.entry.capabilities or self.facts.capabilities
+        return self.facts.artifact is Artifact.LORA_ADAPTER and not _NAMED.isdisjoint(capabilities)
 
     def _activation(self, labels: tuple[str, ...] | None) -> Activation | None:
         """As transformers chooses it where no ``problem_type`` is named; a generative model has none."""
@@ -277,6 +306,24 @@ class _Merge:
             return self.facts.activation
         count = self.facts.label_count if self.facts.label_count is not None else len(labels or ())
         return "sigmoid" if count == 1 else "softmax"
+
+
+def _completed(facts: CheckpointFacts, base: ModelSpec) -> CheckpointFacts:
+    """The facts of an adapter with what it has from its base: how its vectors are pooled and what follows."""
+    if facts.adapter is None:
+        return facts
+    return replace(
+        facts,
+        native_dimensions=base.native_dimensions,
+        matryoshka=base.dimensions,
+        pooling=base.pooling,
+        normalize=base.normalize,
+        dense=base.dense,
+        prompts=base.prompts,
+        default_prompt=base.default_prompt,
+        similarity=base.similarity,
+        lowercase=base.lowercase,
+    )
 
 
 def _listed(values: object) -> str:

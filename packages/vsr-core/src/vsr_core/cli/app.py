@@ -12,11 +12,13 @@ from .. import __version__
 from ..contract import CONTRACT_VERSION
 from .checking import check, schema
 from .classify import classify, nli
+from .classify_all import classify_all
 from .demo import demo
 from .doctor import doctor
 from .embed import embed
 from .export import export
 from .matrix import matrix
+from .merge import merge
 from .models import load, models
 from .options import ConfigOption, JsonOption
 from .output import print_json
@@ -39,11 +41,13 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     schema,
     load,
     export,
+    merge,
     verify,
     embed,
     similar,
     rerank,
     classify,
+    classify_all,
     nli,
     tag,
 )
@@ -60,8 +64,12 @@ def build() -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_root)
     for command in _COMMANDS:
-        app.command(command.__name__)(command)
+        app.command(_name(command))(command)
     return app
+
+
+def _name(command: Callable[..., None]) -> str:
+    return command.__name__.replace("_", "-")
 
 
 def _root(
@@ -77,7 +85,7 @@ def _root(
         raise typer.BadParameter("give one; `vsr --help` lists them", context, param_hint="COMMAND")
     given = {"config": config, "as_json": as_json or None}
     defaults = {name: value for name, value in given.items() if value is not None}
-    context.default_map = {command.__name__: defaults for command in _COMMANDS}
+    context.default_map = {_name(command): defaults for command in _COMMANDS}
 
 
 def _show_version(*, as_json: bool) -> None:

@@ -203,6 +203,9 @@ class BackendSettings(Strict):
     batching: BatchingSettings = Field(
         default_factory=BatchingSettings, description="How much may share one batch and wait in one queue."
     )
+    max_adapters: Count = Field(
+        default=64, description="LoRA adapters loaded on one base; beyond them the least recently used one goes."
+    )
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
         """The keys listed here alone: options may hold secrets."""
@@ -217,6 +220,7 @@ class BackendSettings(Strict):
             precision=self.precision,
             threads=self.threads,
             batching=self.batching.to_hints(),
+            max_adapters=self.max_adapters,
             options=SealedOptions(self.model_extra or {}),
         )
 

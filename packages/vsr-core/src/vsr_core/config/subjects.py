@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..catalog import HubSource, cached_source, parse_source, resolve_source, specify
+from ..catalog import HubSource, Source, cached_source, parse_source, resolve_source, specify
 from ..contract import CatalogEntry, FamilyDescriptor, ModelSpec
 from ..errors import ConfigError
 from ..taxonomy import Artifact
@@ -100,6 +100,7 @@ class SubjectReader:
             families=self._families,
             revision=resolved.revision,
             base=base.spec if base is not None else None,
+            base_source=_source_of(base),
             relative_to=folder,
         )
 
@@ -119,6 +120,10 @@ class SubjectReader:
         else:
             whose = f"the catalog entry {entry.name!r} of plugin {entry.contributed_by!r}"
             self._findings.problem(at, f"{whose}: {message}", code=code)
+
+
+def _source_of(base: Subject | None) -> Source | None:
+    return parse_source(base.entry.source) if base is not None and base.entry.source is not None else None
 
 
 def _source_key(entry: CatalogEntry) -> str:

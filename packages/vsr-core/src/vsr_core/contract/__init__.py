@@ -8,9 +8,18 @@ from __future__ import annotations
 from .address import MAX_GROUP, BackendId, RoleTable, check_backend_name, check_name
 from .arrays import FloatArray
 from .attempt import AttemptRecord, Outcome
-from .backend import BackendAdapter, BackendContext, BlockingModelHandle, CallContext, InferenceGateway, ModelHandle
+from .backend import (
+    BackendAdapter,
+    BackendContext,
+    BlockingModelHandle,
+    CallContext,
+    InferenceGateway,
+    JointCall,
+    JointModelHandle,
+    ModelHandle,
+)
 from .capabilities import CapabilityQuery, CapabilitySet, Limits, Refused, Rule, Selector, Supported, Verdict
-from .export import ExportProgress, ExportReport, ExportRequest, Quantization
+from .export import AdapterBase, ExportProgress, ExportReport, ExportRequest, Quantization
 from .info import Choice, FeatureState, LoadState, ModelInfo, RuntimeInfo
 from .load import BatchingHints, LoadRequest, Preference
 from .messages import AudioPart, ImagePart, Message, Part, ReasoningPart, TextPart, ToolCall, ToolSpec
@@ -99,6 +108,7 @@ __all__ = [
     "ENTRY_POINT_GROUP",
     "MAX_GROUP",
     "Activation",
+    "AdapterBase",
     "Aggregation",
     "Allow",
     "AttemptRecord",
@@ -147,6 +157,8 @@ __all__ = [
     "InferenceGateway",
     "InferenceRequest",
     "InputReport",
+    "JointCall",
+    "JointModelHandle",
     "Limits",
     "LoadRequest",
     "LoadState",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ..errors import CapabilityError, DeadlineExceededError
+from ..errors import CapabilityError, DeadlineExceededError, VsrError
 from .address import BackendId
 from .capabilities import CapabilitySet
 from .info import ModelInfo, RuntimeInfo
@@ -24,6 +24,8 @@ __all__ = [
     "BlockingModelHandle",
     "CallContext",
     "InferenceGateway",
+    "JointCall",
+    "JointModelHandle",
     "ModelHandle",
 ]
 
@@ -122,6 +124,35 @@ class BlockingModelHandle(ModelHandle):
     @abstractmethod
     def infer_blocking(self, request: InferenceRequest[R], call: CallContext) -> R:
         """As :meth:`ModelHandle.infer`, blocking the calling thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointCall:
+    """One of several requests that are answered together, each by its own handle."""
+
+    handle: JointModelHandle
+    request: InferenceRequest[Any]
+    call: CallContext
+
+
+class JointModelHandle(BlockingModelHandle):
+    """A handle that can answer together with others that share what computes: one tokenisation, one batch."""
+
+    @property
+    @abstractmethod
+    def joint_key(self) -> Hashable:
+        """Handles with equal keys can answer together."""
+
+    @abstractmethod
+    def infer_together_blocking(self, calls: Sequence[JointCall]) -> list[Response | VsrError]:
+        """Answer requests to handles of this one's key, in order; one that fails gives its error and fails alone.
+
+        The deadline is that of the first call.
+        """
+
+    @abstractmethod
+    async def infer_together(self, calls: Sequence[JointCall]) -> list[Response | VsrError]:
+        """As :meth:`infer_together_blocking`, awaiting instead of blocking."""
 
 
 class BackendAdapter(ABC):

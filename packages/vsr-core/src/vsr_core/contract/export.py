@@ -9,7 +9,7 @@ from typing import Literal
 
 from .model import CatalogEntry, ModelSpec
 
-__all__ = ["ExportProgress", "ExportReport", "ExportRequest", "Quantization"]
+__all__ = ["AdapterBase", "ExportProgress", "ExportReport", "ExportRequest", "Quantization"]
 
 Quantization = Literal["int8"]
 """How weights are made smaller: to whole numbers of 8 bits, with activations quantised as they come."""
@@ -19,13 +19,23 @@ ExportProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterBase:
+    """The checkpoint a LoRA adapter sits on: its resolved place, its entry, and what its files say."""
+
+    path: Path
+    entry: CatalogEntry
+    spec: ModelSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """A checkpoint to write in the form a backend reads.
+    """A checkpoint to write in the form a backend reads, or an adapter to merge into its base.
 
     :param source: how the caller named the model, for messages.
     :param path: the resolved folder or file of the checkpoint; :param spec: what its files say, with their hash.
     :param out: the folder to make, absolute; it does not exist, or is empty.
     :param layers: the exit layers the result is to have, rising; the native depth is among them.
+    :param base: for an adapter, what it sits on.
     """
 
     source: str
@@ -35,6 +45,7 @@ class ExportRequest:
     out: Path
     layers: tuple[int, ...]
     quantize: Quantization | None = None
+    base: AdapterBase | None = None
     progress: ExportProgress | None = None
 
 

@@ -41,6 +41,8 @@ class ModelInfo:
     :param exit_layers: the depths a request may ask for; ``default_layer`` is what it gets unasked.
     :param advertised_max_tokens: what the checkpoint claims; ``max_tokens`` is the limit in force.
     :param compatibility_key: two models may stand in for one another only where this is equal.
+    :param base: for an adapter, what it sits on; ``adapters`` are the names of those loaded on a base.
+    :param shared_layers: for an adapter, how many layers of its base, from the first on, it leaves as they are.
     :param load_seconds: wall time of the load; ``loaded_at`` is Unix time; ``memory_bytes`` is what the weights take.
     """
 
@@ -69,6 +71,7 @@ class ModelInfo:
     compatibility_key: str | None = None
     base: BackendId | None = None
     adapters: tuple[str, ...] = ()
+    shared_layers: int | None = None
     features: tuple[FeatureState, ...] = ()
     state: LoadState = "not_loaded"
     state_reason: str | None = None

@@ -43,6 +43,7 @@ class BackendDescriptor:
     :param configured_only: whether it exists only where a configuration names an instance.
     :param exporter: ``"module:attribute"``, a callable taking an ``ExportRequest`` and giving an ``ExportReport``, or
         None where the backend writes no models.
+    :param merger: the same, for a callable that writes a LoRA adapter and its base as one checkpoint.
     """
 
     name: str
@@ -54,6 +55,7 @@ class BackendDescriptor:
     delegating: bool = False
     configured_only: bool = False
     exporter: str | None = None
+    merger: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ..catalog.schemes import read_scheme
+from .adapted import AdaptedBase
+from .adapters import read_adapter, target_of
 from .base import BaseIdentity, EncoderBase
 from .batching import Batcher
-from .build import build_encoder
+from .build import build_adapter, build_encoder
 from .classification import PairClassificationTask, PreparedClassification, SequenceClassificationTask
 from .comparing import MAX_SHIFT, MIN_COSINE, PROBE_TEXTS, Comparison, largest_shift, least_cosine
 from .dense import DenseModule, apply_dense, load_dense
@@ -25,6 +27,7 @@ from .engine import (
 )
 from .envelopes import build_envelope
 from .finite import check_finite, withheld
+from .folders import copy_documents, listed, new_folder
 from .graph import GraphEngine, GraphLayout, GraphRunner, plan_fused, plan_graph
 from .graph_layout import read_layout
 from .handle import EncoderHandle, EncoderTask, PreparedRequest
@@ -35,7 +38,7 @@ from .memory import WorkingMemory
 from .pairs import EncodedPair, PairNames, WindowedPair, encode_pair_windows, encode_pairs
 from .pooling import l2_normalize, non_finite_rows, pool, pooled_width, truncate_dimensions
 from .precision import choose_precision
-from .probing import compare, probe_ids, prove
+from .probing import compare, probe_ids, prove, prove_adapter
 from .reranking import PreparedReranking, RerankingTask
 from .scoring import Scorer, activate, check_calibration
 from .selection import choose
@@ -52,6 +55,7 @@ __all__ = [
     "MAX_SHIFT",
     "MIN_COSINE",
     "PROBE_TEXTS",
+    "AdaptedBase",
     "AdapterHost",
     "AdapterTarget",
     "Anatomy",
@@ -106,6 +110,7 @@ __all__ = [
     "WorkingMemory",
     "activate",
     "apply_dense",
+    "build_adapter",
     "build_encoder",
     "build_envelope",
     "character_cap",
@@ -115,6 +120,7 @@ __all__ = [
     "choose_precision",
     "compare",
     "compatibility_key",
+    "copy_documents",
     "default_layer",
     "effective_layer",
     "encode_pair_windows",
@@ -126,7 +132,9 @@ __all__ = [
     "label_key",
     "largest_shift",
     "least_cosine",
+    "listed",
     "load_dense",
+    "new_folder",
     "non_finite_rows",
     "plan_fused",
     "plan_graph",
@@ -134,9 +142,12 @@ __all__ = [
     "pooled_width",
     "probe_ids",
     "prove",
+    "prove_adapter",
+    "read_adapter",
     "read_layout",
     "read_scheme",
     "space_of",
+    "target_of",
     "truncate_dimensions",
     "withheld",
 ]

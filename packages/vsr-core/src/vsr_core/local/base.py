@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..contract import BackendId, Choice, FeatureState, ModelSpec
 from ..errors import NotReadyError
@@ -25,6 +26,7 @@ class BaseIdentity:
     :param memory_bytes: what the weights take.
     :param load_seconds: wall time of the load; ``loaded_at`` is Unix time.
     :param features: what the engine says of features, beside what the pipeline itself provides.
+    :param folder: the folder of its files, which the dense modules after it are read from.
     """
 
     backend_id: BackendId
@@ -35,6 +37,7 @@ class BaseIdentity:
     load_seconds: float | None = None
     loaded_at: float | None = None
     features: tuple[FeatureState, ...] = ()
+    folder: Path | None = None
 
 
 class EncoderBase:
@@ -62,6 +65,21 @@ class EncoderBase:
         self._lock = threading.Lock()
         self._leases = 0
         self._closed = False
+
+    @property
+    def adapter(self) -> str | None:
+        """The key of the adapter that its rows name; None is the bare base."""
+        return None
+
+    @property
+    def adapter_revision(self) -> str | None:
+        """Which version of an adapter answers, where one does."""
+        return None
+
+    @property
+    def revision(self) -> str | None:
+        """Which version of the base answers."""
+        return self.spec.revision
 
     @property
     def leases(self) -> int:

@@ -83,33 +83,44 @@ class Batcher:
         :raises OverloadedError: the queue has no room; ``retry_after`` estimates when it will have.
         :raises InputTooLongError: the request would not fit an empty queue, or one item of it the memory limit.
         """
-        ticket = Ticket(len(items), deadline=deadline, withdraw=self._withdraw)
-        lengths = [len(item.ids) for item in items]
-        tokens = sum(lengths)
+        (ticket,) = self.submit_all([items], deadline=deadline)
+        return ticket
+
+    def submit_all(self, requests: Sequence[Sequence[WorkItem]], *, deadline: float | None = None) -> list[Ticket]:
+        """Queue several requests at once, all of them or none, so that they can share their batches.
+
+        Raises what :meth:`submit` does, for all of them as for one.
+        """
+        tickets = [Ticket(len(items), deadline=deadline, withdraw=self._withdraw) for items in requests]
+        lengths = [len(item.ids) for items in requests for item in items]
+        count, tokens = len(lengths), sum(lengths)
         if lengths:
             check_size(lengths, self._hints, name=self._name)
             check_memory(lengths, self._memory, engine=self._engine, name=self._name)
         with self._lock:
             if self._refusal is not None:
                 raise self._not_ready()
-            overflow, expired = self._queue.overflow(len(items), tokens), list[Ticket]()
+            overflow, expired = self._queue.overflow(count, tokens), list[Ticket]()
             if any(overflow):
                 expired = self._expire()
-                overflow = self._queue.overflow(len(items), tokens)
+                overflow = self._queue.overflow(count, tokens)
             wait = self._throughput.wait_for(*overflow) if any(overflow) else 0.0
-            if items and not any(overflow):
-                self._queue.add(ticket, items, tokens=tokens)
-                self._wake(len(items))
+            if count and not any(overflow):
+                for ticket, items in zip(tickets, requests, strict=True):
+                    if items:
+                        self._queue.add(ticket, items, tokens=sum([len(item.ids) for item in items]))
+                self._wake(count)
         fail(expired, late)
         if any(overflow):
             raise OverloadedError(
-                f"{self._name} has no room for {len(items)} sequences of {tokens} tokens: try again in {wait:g} s",
+                f"{self._name} has no room for {count} sequences of {tokens} tokens: try again in {wait:g} s",
                 backend_id=self._name,
                 retry_after=wait,
             )
-        if not items:
-            answer(ticket, [])
-        return ticket
+        for ticket, items in zip(tickets, requests, strict=True):
+            if not items:
+                answer(ticket, [])
+        return tickets
 
     def drain(self, timeout: float | None = None) -> bool:
         """Refuse new work and wait for what was taken; says whether all of it was done in time."""

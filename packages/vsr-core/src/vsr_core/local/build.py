@@ -1,24 +1,31 @@
-"""What a backend calls once its engine stands: everything from there to a handle."""
+"""What a backend calls once its engine stands, or for an adapter on one that does: everything from there to a handle."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 
-from ..catalog.documents import model_folder
+from ..catalog.adapters import AdapterConfig
+from ..catalog.documents import model_folder, read_document
 from ..contract import Choice, FeatureState, LoadRequest
-from ..errors import CheckpointError
+from ..errors import CheckpointError, LoadError
+from .adapted import AdaptedBase
+from .adapters import read_adapter, target_of
 from .base import BaseIdentity, EncoderBase
 from .batching import Batcher
 from .describing import describe_model
 from .engine import EncoderEngine
 from .handle import EncoderHandle
+from .lora import AdapterHost
 from .memory import WorkingMemory
+from .probing import prove_adapter
 from .tasks import build_tasks
 from .threads import ComputeThreads
 from .tokenize import TextTokenizer
 
-__all__ = ["build_encoder"]
+__all__ = ["build_adapter", "build_encoder"]
+
+_CONFIG = "adapter_config.json"
 
 
 def build_encoder(
@@ -55,6 +62,7 @@ def build_encoder(
         load_seconds=load_seconds,
         loaded_at=time.time(),
         features=tuple(features),
+        folder=model_folder(request.path),
     )
     try:
         base = _build_base(request, engine, identity, vocab_size=vocab_size, memory=memory, threads=threads)
@@ -67,6 +75,56 @@ def build_encoder(
         base.lease()
         base.release()
         raise
+
+
+def build_adapter(request: LoadRequest) -> EncoderHandle:
+    """Read a LoRA adapter, prove it on the base that the request brings, and give a handle of its own on that base.
+
+    The base serves on meanwhile, and is kept for as long as the handle is open.
+
+    :raises CheckpointError: the adapter is damaged, is not what its configuration says, or belongs on another base.
+    :raises LoadError: the base is served by an engine that takes no adapters.
+    :raises NonFiniteOutputError: the base answers NaN or infinity with it.
+    """
+    name = str(request.backend_id)
+    base, host = _host(request)
+    config = read_document(request.path, _CONFIG)
+    if config is None:
+        raise CheckpointError(f"{name}: {request.path / _CONFIG} is missing")
+    adapter = read_adapter(
+        request.path,
+        AdapterConfig.read(config),
+        host.anatomy,
+        target=target_of(request.spec.capabilities),
+        where=name,
+    )
+    adapted = AdaptedBase(base, host, adapter, spec=request.spec, backend_id=request.backend_id)
+    adapted.lease()
+    try:
+        prove_adapter(request, adapted, target=adapter.target)
+        return _build_handle(request, adapted)
+    finally:
+        adapted.release()
+
+
+def _host(request: LoadRequest) -> tuple[EncoderBase, AdapterHost]:
+    """The base that a request brings, and its engine, which takes adapters."""
+    name, handle = str(request.backend_id), request.base
+    if not isinstance(handle, EncoderHandle):
+        raise LoadError(f"{name}: its base is not served by the encoder pipeline", backend_id=name)
+    base = handle.base
+    if isinstance(base, AdaptedBase):
+        raise LoadError(
+            f"{name}: its base {base.identity.backend_id} is an adapter itself: name the entry that it sits on",
+            backend_id=name,
+        )
+    if not isinstance(base.engine, AdapterHost):
+        raise LoadError(
+            f"{name}: {base.identity.backend_id} is served by an engine that takes no adapters: name a backend that"
+            " does in 'backends', or merge the adapter with PEFT",
+            backend_id=name,
+        )
+    return base, base.engine
 
 
 def _build_base(

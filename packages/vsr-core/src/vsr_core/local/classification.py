@@ -27,7 +27,7 @@ from .envelopes import build_envelope
 from .finite import check_finite
 from .layers import default_layer, effective_layer, engine_layer
 from .pairs import PairNames
-from .reading import Reading, by_reading, characters_of, check_pair_room, items_of, read_pairs, read_texts
+from .reading import Reading, TextReader, by_reading, characters_of, check_pair_room, items_of, read_pairs
 from .scoring import Scorer
 from .tickets import ItemResult, RowWant, WorkItem
 
@@ -96,7 +96,7 @@ class _Classifier:
         readings: list[Reading],
         layer: int | None,
     ) -> PreparedClassification:
-        row = RowWant(WantLogits(), engine_layer(self._base.spec, layer))
+        row = RowWant(WantLogits(), engine_layer(self._base.spec, layer), self._base.adapter)
         return PreparedClassification(request=request, items=items_of(readings, row), readings=readings, layer=layer)
 
     def _layer(self, asked: int | None) -> int | None:
@@ -122,14 +122,19 @@ class SequenceClassificationTask(_Classifier):
         """Characters of a request, which is what its preparation costs."""
         return characters_of(request.texts)
 
-    def prepare(self, request: SequenceClassificationRequest) -> PreparedClassification:
+    def prepare(
+        self, request: SequenceClassificationRequest, reader: TextReader | None = None
+    ) -> PreparedClassification:
         """Check and tokenise a request.
 
+        :param reader: what reads the texts where other tasks read them too.
         :raises InvalidInputError: what is no text, or a layer that is not offered.
         :raises InputTooLongError: where the request refuses truncation, or windows do not cover a text.
         """
         texts, layer = check_texts(request.texts), self._layer(request.layer)
-        readings = read_texts(self._base.tokenizer, texts, max_tokens=self._base.max_tokens, truncate=request.truncate)
+        readings = (reader or TextReader(offsets=False)).read(
+            self._base.tokenizer, texts, max_tokens=self._base.max_tokens, truncate=request.truncate
+        )
         return self._prepared(request, readings, layer)
 
 

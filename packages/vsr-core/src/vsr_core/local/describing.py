@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..contract import FeatureState, LoadRequest, ModelInfo
 from ..taxonomy import Feature
+from .adapted import AdaptedBase
 from .base import EncoderBase
 from .embedding import EmbeddingTask
 from .handle import EncoderTask
@@ -20,8 +21,10 @@ def describe_model(request: LoadRequest, base: EncoderBase, tasks: Sequence[Enco
     embedding = next((task for task in tasks if isinstance(task, EmbeddingTask)), None)
     spec, entry, identity = request.spec, request.entry, base.identity
     labels = request.labels or spec.labels or None
+    adapted = base if isinstance(base, AdaptedBase) else None
     return ModelInfo(
         backend_id=request.backend_id,
+        adapter=entry.name if adapted else None,
         capabilities=tuple(task.capability for task in tasks),
         family=spec.family,
         architecture=spec.architecture,
@@ -43,6 +46,8 @@ def describe_model(request: LoadRequest, base: EncoderBase, tasks: Sequence[Enco
         revision=spec.revision,
         content_hash=spec.content_hash,
         compatibility_key=embedding.key if embedding else label_key(labels),
+        base=adapted.base.identity.backend_id if adapted else None,
+        shared_layers=adapted.shared_layers if adapted else None,
         features=_features(request, base, embedding),
         state="ready",
         load_seconds=identity.load_seconds,

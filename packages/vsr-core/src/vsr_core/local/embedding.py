@@ -110,7 +110,7 @@ class EmbeddingTask:
             max_tokens=self._base.max_tokens,
             truncate=request.truncate,
         )
-        rows = (RowWant(self._want, engine_layer(self._spec, layer)),)
+        rows = (RowWant(self._want, engine_layer(self._spec, layer), self._base.adapter),)
         items = [WorkItem(text.ids, text.type_ids, text.prompt_tokens, rows) for text in encoded]
         return PreparedEmbedding(request=request, items=items, texts=encoded, dimensions=dimensions, layer=layer)
 

@@ -29,7 +29,8 @@ def build_envelope(
     return Envelope(
         backend_id=backend_id,
         request_id=call.request_id,
-        revision=base.spec.revision,
+        revision=base.revision,
+        adapter_revision=base.adapter_revision,
         device=identity.device.actual,
         provider=identity.provider.actual if identity.provider else None,
         dtype=identity.dtype.actual,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
-from ..contract import BlockingModelHandle, CallContext, InferenceRequest, ModelInfo, Response
+from ..contract import CallContext, InferenceRequest, JointCall, JointModelHandle, ModelInfo, Response
 from ..errors import CapabilityError, DeadlineExceededError, InferenceError, NotReadyError, VsrError
 from ..taxonomy import Capability
 from .base import EncoderBase
+from .reading import TextReader
 from .tickets import ItemResult, Ticket, WorkItem, describe
 
 __all__ = ["INLINE_CHARACTERS", "EncoderHandle", "EncoderTask", "PreparedRequest"]
@@ -20,6 +21,9 @@ R = TypeVar("R", bound=Response)
 
 INLINE_CHARACTERS = 2000
 """Requests of more characters are prepared and finished off the event loop."""
+
+_READING = frozenset({Capability.SEQUENCE_CLASSIFICATION, Capability.TOKEN_CLASSIFICATION})
+"""What is answered from texts that other tasks may have read already."""
 
 
 class PreparedRequest(Protocol):
@@ -40,8 +44,9 @@ class EncoderTask(Protocol):
         """Characters of a request."""
         ...
 
-    def prepare(self, request: Any) -> Any:
-        """Check and tokenise a request, giving a :class:`PreparedRequest`."""
+    @property
+    def prepare(self) -> Callable[..., Any]:
+        """Check and tokenise a request, giving a :class:`PreparedRequest`; tasks on texts take a reader of them, too."""
         ...
 
     def finish(self, prepared: Any, results: Sequence[ItemResult], call: CallContext) -> Response:
@@ -49,7 +54,7 @@ class EncoderTask(Protocol):
         ...
 
 
-class EncoderHandle(BlockingModelHandle):
+class EncoderHandle(JointModelHandle):
     """Answers requests for one backend id on a base, which it leases until it is closed.
 
     :param tasks: what it can do; a request for anything else is refused with the reason.
@@ -74,20 +79,53 @@ class EncoderHandle(BlockingModelHandle):
         return replace(self._info, state="not_loaded", state_reason="closed") if self._closed else self._info
 
     async def infer(self, request: InferenceRequest[R], call: CallContext) -> R:
-        task = self._task(request, call)
+        task = self.task(request, call)
         short = task.size(request) <= INLINE_CHARACTERS
-        prepared = self._prepare(task, request) if short else await asyncio.to_thread(self._prepare, task, request)
+        prepared = self.prepare(task, request) if short else await asyncio.to_thread(self.prepare, task, request)
         ticket = self._base.batcher.submit(prepared.items, deadline=call.deadline)
         results = await _outcome(ticket, call)
         if short:
-            return cast("R", self._finish(task, prepared, results, call))
-        return cast("R", await asyncio.to_thread(self._finish, task, prepared, results, call))
+            return cast("R", self.finish(task, prepared, results, call))
+        return cast("R", await asyncio.to_thread(self.finish, task, prepared, results, call))
 
     def infer_blocking(self, request: InferenceRequest[R], call: CallContext) -> R:
-        task = self._task(request, call)
-        prepared = self._prepare(task, request)
+        task = self.task(request, call)
+        prepared = self.prepare(task, request)
         ticket = self._base.batcher.submit(prepared.items, deadline=call.deadline)
-        return cast("R", self._finish(task, prepared, _blocking_outcome(ticket, call), call))
+        return cast("R", self.finish(task, prepared, _blocking_outcome(ticket, call), call))
+
+    @property
+    def joint_key(self) -> Hashable:
+        return self._base.batcher
+
+    def infer_together_blocking(self, calls: Sequence[JointCall]) -> list[Response | VsrError]:
+        waiting = self._submit_together(_prepare_together(calls))
+        try:
+            return [one if isinstance(one, VsrError) else one.answer_blocking() for one in waiting]
+        finally:
+            _withdraw(waiting)
+
+    async def infer_together(self, calls: Sequence[JointCall]) -> list[Response | VsrError]:
+        short = _characters(calls) <= INLINE_CHARACTERS
+        prepared = _prepare_together(calls) if short else await asyncio.to_thread(_prepare_together, calls)
+        waiting = self._submit_together(prepared)
+        try:
+            return [one if isinstance(one, VsrError) else await one.answer(short=short) for one in waiting]
+        finally:
+            _withdraw(waiting)
+
+    def _submit_together(self, members: Sequence[_Member | VsrError]) -> list[_Member | VsrError]:
+        """Queue all at once; where all of them cannot be, one by one, so that those fail alone that have to."""
+        ready = [one for one in members if not isinstance(one, VsrError)]
+        if not ready:
+            return list(members)
+        try:
+            tickets = self._base.batcher.submit_all([one.items for one in ready], deadline=ready[0].call.deadline)
+        except VsrError:
+            return [one if isinstance(one, VsrError) else _submit_alone(self._base, one) for one in members]
+        for one, ticket in zip(ready, tickets, strict=True):
+            one.ticket = ticket
+        return list(members)
 
     async def close(self) -> None:
         with self._lock:
@@ -96,7 +134,11 @@ class EncoderHandle(BlockingModelHandle):
             self._closed = True
         await asyncio.to_thread(self._base.release)
 
-    def _task(self, request: InferenceRequest[Any], call: CallContext) -> EncoderTask:
+    def task(self, request: InferenceRequest[Any], call: CallContext) -> EncoderTask:
+        """What answers a request.
+
+        :raises NotReadyError: the handle is closed. :raises CapabilityError: nothing here does.
+        """
         call.check()
         name = str(self._info.backend_id)
         if self._closed:
@@ -110,17 +152,25 @@ class EncoderHandle(BlockingModelHandle):
             )
         return task
 
-    def _prepare(self, task: EncoderTask, request: InferenceRequest[Any]) -> PreparedRequest:
+    def prepare(
+        self, task: EncoderTask, request: InferenceRequest[Any], reader: TextReader | None = None
+    ) -> PreparedRequest:
+        """What the task makes of a request; whatever goes wrong is an error of this handle.
+
+        :param reader: what reads the texts, where other tasks read them too.
+        """
+        reads = reader is not None and request.capability in _READING
         try:
-            return cast("PreparedRequest", task.prepare(request))
+            return cast("PreparedRequest", task.prepare(request, reader) if reads else task.prepare(request))
         except VsrError:
             raise
         except Exception as error:
             raise self._failure("preparing a request", error) from error
 
-    def _finish(
+    def finish(
         self, task: EncoderTask, prepared: PreparedRequest, results: Sequence[ItemResult], call: CallContext
     ) -> Response:
+        """The response of what the engine gave; whatever goes wrong is an error of this handle."""
         try:
             return task.finish(prepared, results, call)
         except VsrError:
@@ -131,6 +181,78 @@ class EncoderHandle(BlockingModelHandle):
     def _failure(self, doing: str, error: Exception) -> InferenceError:
         name = str(self._info.backend_id)
         return InferenceError(f"{name} failed while {doing}: {describe(error)}", backend_id=name)
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """One of several requests that are answered together, once it is prepared."""
+
+    handle: EncoderHandle
+    task: EncoderTask
+    prepared: PreparedRequest
+    call: CallContext
+    ticket: Ticket | None = None
+
+    @property
+    def items(self) -> Sequence[WorkItem]:
+        return self.prepared.items
+
+    def answer_blocking(self) -> Response | VsrError:
+        try:
+            return self._finish(_blocking_outcome(self._ticket, self.call))
+        except VsrError as error:
+            return error
+
+    async def answer(self, *, short: bool) -> Response | VsrError:
+        try:
+            results = await _outcome(self._ticket, self.call)
+            return self._finish(results) if short else await asyncio.to_thread(self._finish, results)
+        except VsrError as error:
+            return error
+
+    @property
+    def _ticket(self) -> Ticket:
+        if self.ticket is None:
+            raise RuntimeError("the request was not queued")
+        return self.ticket
+
+    def _finish(self, results: Sequence[ItemResult]) -> Response:
+        return self.handle.finish(self.task, self.prepared, results, self.call)
+
+
+def _prepare_together(calls: Sequence[JointCall]) -> list[_Member | VsrError]:
+    reader = TextReader(offsets=any(call.request.capability is Capability.TOKEN_CLASSIFICATION for call in calls))
+    return [_prepare_one(call, reader) for call in calls]
+
+
+def _prepare_one(joint: JointCall, reader: TextReader) -> _Member | VsrError:
+    handle, request, call = joint.handle, joint.request, joint.call
+    try:
+        if not isinstance(handle, EncoderHandle):
+            raise TypeError(f"{handle.info.backend_id} is served by another pipeline")
+        task = handle.task(request, call)
+        return _Member(handle, task, handle.prepare(task, request, reader), call)
+    except VsrError as error:
+        return error
+
+
+def _submit_alone(base: EncoderBase, member: _Member) -> _Member | VsrError:
+    try:
+        member.ticket = base.batcher.submit(member.items, deadline=member.call.deadline)
+    except VsrError as error:
+        return error
+    return member
+
+
+def _withdraw(members: Sequence[_Member | VsrError]) -> None:
+    """Give up whatever is not answered yet; a finished ticket does not mind."""
+    for one in members:
+        if not isinstance(one, VsrError) and one.ticket is not None:
+            one.ticket.cancel()
+
+
+def _characters(calls: Sequence[JointCall]) -> int:
+    return sum(len(text) for call in calls for text in getattr(call.request, "texts", ()) if isinstance(text, str))
 
 
 def _late(call: CallContext) -> DeadlineExceededError:

@@ -9,12 +9,15 @@ import numpy as np
 from ..catalog.documents import model_folder
 from ..contract import FloatArray, LoadRequest, PoolingSpec
 from ..errors import CheckpointError, InvalidInputError, NonFiniteOutputError
+from .adapted import AdaptedBase
 from .comparing import PROBE_TEXTS, Comparison, largest_shift, least_cosine
 from .engine import BatchRow, EncoderEngine, IntArray, RaggedBatch, Want, WantHidden, WantLogits, WantPooled
+from .lora import AdapterTarget
 from .pooling import pool
+from .tickets import RowWant, WorkItem
 from .tokenize import TextTokenizer
 
-__all__ = ["compare", "probe_ids", "prove"]
+__all__ = ["compare", "probe_ids", "prove", "prove_adapter"]
 
 _PLENTY = 512
 """Tokens the longest probe text is well within."""
@@ -70,6 +73,36 @@ def prove(request: LoadRequest, engine: EncoderEngine, *, ids: Sequence[IntArray
         raise NonFiniteOutputError(
             f"{name} answers NaN or infinity to plain texts: its weights are damaged, or it was converted wrongly",
             backend_id=name,
+        )
+
+
+def prove_adapter(request: LoadRequest, base: AdaptedBase, *, target: AdapterTarget) -> None:
+    """Run the probe texts with an adapter beside whatever else its base runs.
+
+    :param base: leased.
+    :raises CheckpointError: not as many logits as labels, or token vectors that are those of the bare base.
+    :raises NonFiniteOutputError: NaN or infinity.
+    """
+    name = str(request.backend_id)
+    wants: tuple[RowWant, ...] = (RowWant(WantHidden()), RowWant(WantHidden(), adapter=base.adapter))
+    if target != "none":
+        wants += (RowWant(WantLogits(), adapter=base.adapter),)
+    texts = base.tokenizer.encode(PROBE_TEXTS, max_tokens=min(_PLENTY, base.max_tokens))
+    answers = base.batcher.submit([WorkItem(text.ids, text.type_ids, 0, wants) for text in texts]).result()
+    if not all(np.isfinite(row).all() for _, *rows in answers for row in rows):
+        raise NonFiniteOutputError(
+            f"{name} answers NaN or infinity to plain texts on {base.base.identity.backend_id}", backend_id=name
+        )
+    labels = request.labels or request.spec.labels
+    if target != "none" and labels is not None and answers[0][2].shape[-1] != len(labels):
+        raise CheckpointError(
+            f"{name}: the head gives {answers[0][2].shape[-1]} logits, and there are {len(labels)} labels: state the"
+            " labels of this head"
+        )
+    if base.shared_layers < (base.spec.layers or 0) and all(np.array_equal(row[0], row[1]) for row in answers):
+        raise CheckpointError(
+            f"{name}: its changes are too small for {base.identity.dtype.actual}, in which the base computes: it would"
+            " answer as the base does; load the base with 'precision: fp32'"
         )
 
 

@@ -13,7 +13,16 @@ from .tickets import ItemResult, RowWant, WorkItem
 from .tokenize import EncodedText, TextTokenizer
 from .windows import WindowedText, encode_windows
 
-__all__ = ["Reading", "by_reading", "characters_of", "check_pair_room", "items_of", "read_pairs", "read_texts"]
+__all__ = [
+    "Reading",
+    "TextReader",
+    "by_reading",
+    "characters_of",
+    "check_pair_room",
+    "items_of",
+    "read_pairs",
+    "read_texts",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,6 +71,28 @@ def read_texts(
         )
         for text in encoded
     ]
+
+
+class TextReader:
+    """Reads texts for several tasks on one base: what two of them read alike is tokenised once.
+
+    :param offsets: whether any of the tasks wants ``offsets`` and ``words``; then all get them.
+    """
+
+    def __init__(self, *, offsets: bool) -> None:
+        self._offsets = offsets
+        self._known: dict[tuple[tuple[str, ...], int, Truncation], list[Reading]] = {}
+
+    def read(
+        self, tokenizer: TextTokenizer, texts: tuple[str, ...], *, max_tokens: int, truncate: Truncation
+    ) -> list[Reading]:
+        """As :func:`read_texts`."""
+        key = (texts, max_tokens, truncate)
+        if key not in self._known:
+            self._known[key] = read_texts(
+                tokenizer, texts, max_tokens=max_tokens, truncate=truncate, offsets=self._offsets
+            )
+        return self._known[key]
 
 
 def read_pairs(

@@ -93,7 +93,7 @@ class RerankingTask:
             truncate=request.truncate,
             names=_NAMES,
         )
-        row = RowWant(WantLogits(), engine_layer(self._base.spec, self._layer))
+        row = RowWant(WantLogits(), engine_layer(self._base.spec, self._layer), self._base.adapter)
         return PreparedReranking(request=request, items=items_of(readings, row), readings=readings)
 
     def finish(

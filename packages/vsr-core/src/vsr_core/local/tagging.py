@@ -29,7 +29,7 @@ from .engine import WantLogits
 from .envelopes import build_envelope
 from .finite import check_finite
 from .layers import default_layer, effective_layer, engine_layer
-from .reading import Reading, by_reading, characters_of, items_of, read_texts
+from .reading import Reading, TextReader, by_reading, characters_of, items_of
 from .scoring import activate
 from .spans import find_spans
 from .tickets import ItemResult, RowWant, WorkItem
@@ -90,9 +90,10 @@ class TokenClassificationTask:
         """Characters of a request, which is what its preparation costs."""
         return characters_of(request.texts)
 
-    def prepare(self, request: TokenClassificationRequest) -> PreparedTagging:
+    def prepare(self, request: TokenClassificationRequest, reader: TextReader | None = None) -> PreparedTagging:
         """Check and tokenise a request.
 
+        :param reader: what reads the texts where other tasks read them too.
         :raises InvalidInputError: a layer or an aggregation that is not offered; the message lists what is.
         :raises InputTooLongError: where the request refuses truncation, or a text is too long even for windows.
         """
@@ -104,14 +105,10 @@ class TokenClassificationTask:
                 param="aggregation",
             )
         layer = effective_layer(self._base.spec, request.layer, default=self.default_layer)
-        readings = read_texts(
-            self._base.tokenizer,
-            texts,
-            max_tokens=self._base.max_tokens,
-            truncate=request.truncate,
-            offsets=True,
+        readings = (reader or TextReader(offsets=True)).read(
+            self._base.tokenizer, texts, max_tokens=self._base.max_tokens, truncate=request.truncate
         )
-        row = RowWant(WantLogits(), engine_layer(self._base.spec, layer))
+        row = RowWant(WantLogits(), engine_layer(self._base.spec, layer), self._base.adapter)
         items = items_of(readings, row)
         return PreparedTagging(request=request, items=items, texts=texts, readings=readings, layer=layer)
 

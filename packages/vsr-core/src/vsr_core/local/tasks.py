@@ -48,7 +48,7 @@ def _embedding(request: LoadRequest, base: EncoderBase) -> EncoderTask:
     return EmbeddingTask(
         base,
         backend_id=request.backend_id,
-        dense=load_dense(model_folder(request.path), request.spec.dense),
+        dense=load_dense(base.identity.folder or model_folder(request.path), base.spec.dense),
         dimensions=request.dimensions,
         layer=request.layer,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -16,10 +17,12 @@ class Loaded:
     """One generation of a loaded model. It is closed when it is retired and nobody holds a lease any more.
 
     :param on_idle: called once, with this generation, when it may be closed.
-    :param base: the lease that keeps the base of an adapter loaded for as long as the adapter is.
+    :param base: for an adapter, the lease that keeps its base loaded for as long as it is itself.
+
+    ``last_used`` is when a lease was given last, on the clock of ``time.monotonic``.
     """
 
-    __slots__ = ("_lock", "_on_idle", "_retired", "_users", "base", "closed", "handle", "info")
+    __slots__ = ("_lock", "_on_idle", "_retired", "_users", "base", "closed", "handle", "info", "last_used")
 
     def __init__(
         self, handle: ModelHandle, info: ModelInfo, *, on_idle: Callable[[Loaded], None], base: Lease | None = None
@@ -27,6 +30,7 @@ class Loaded:
         self.handle = handle
         self.info = info
         self.base = base
+        self.last_used = time.monotonic()
         self.closed = threading.Event()
         self._on_idle = on_idle
         self._lock = threading.Lock()
@@ -44,6 +48,7 @@ class Loaded:
             if self._retired:
                 return None
             self._users += 1
+            self.last_used = time.monotonic()
         return Lease(self)
 
     def retire(self) -> None:
@@ -83,6 +88,10 @@ class Lease:
     def info(self) -> ModelInfo:
         """What was loaded, with the timing of its load."""
         return self._loaded.info
+
+    def is_on(self, loaded: Loaded) -> bool:
+        """Whether this is a lease of that generation."""
+        return self._loaded is loaded
 
     def release(self) -> None:
         """Give the model back."""

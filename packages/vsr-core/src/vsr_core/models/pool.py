@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from ..contract import BackendId, CallContext, ModelHandle, ModelInfo
 from ..errors import DeadlineExceededError, LoadError, NotReadyError, RuntimeClosedError, VsrError
 from ..plugins import BackendInstances
+from .adapters import adapters_on, least_used, names_of
 from .lease import Lease, Loaded
 from .loader import LoadThread
 from .loading import load_model
@@ -114,15 +115,21 @@ class ModelPool:
         A request that comes meanwhile is not refused: it loads the model anew.
 
         :return: whether anything was loaded.
-        :raises NotReadyError: it was not drained within ``timeout`` seconds; it closes when it is.
+        :raises NotReadyError: it was not drained within ``timeout`` seconds, and closes when it is; or it is the base
+            of adapters that are loaded, and stays.
         """
         with self._lock:
             slot = self._slots.get(backend_id)
             loaded = slot.current if slot is not None else None
             if slot is None or loaded is None:
                 return False
-            slot.current = None
-            slot.draining.append(loaded)
+            adapters = names_of(adapters_on(loaded, self._slots.values()))
+            if adapters:
+                raise NotReadyError(
+                    f"{backend_id} is the base of adapters that are loaded: unload {', '.join(adapters)} first",
+                    backend_id=str(backend_id),
+                )
+            slot.take_out()
         loaded.retire()
         if not self._thread.current() and not loaded.closed.wait(timeout):
             raise NotReadyError(
@@ -143,8 +150,9 @@ class ModelPool:
             loaded = slot.current if slot is not None else None
             state = slot.state if slot is not None else "not_loaded"
             failure = slot.failure if slot is not None and slot.state == "failed" else None
+            adapters = names_of(adapters_on(loaded, self._slots.values())) if loaded is not None else ()
         if loaded is not None:
-            return loaded.info
+            return dataclasses.replace(loaded.info, adapters=adapters) if adapters else loaded.info
         known = self._sources.describe(backend_id)
         reason = failure.message if failure is not None else known.state_reason
         return dataclasses.replace(known, state=state, state_reason=reason)
@@ -241,9 +249,20 @@ class ModelPool:
             old, slot.current, slot.pending, slot.failure = slot.current, fresh, None, None
             if old is not None:
                 slot.draining.append(old)
-        if old is not None:
-            old.retire()
+            surplus = self._surplus(slot, fresh)
+            retiring = [old, *(other.take_out() for other in surplus)]
+        for loaded in retiring:
+            if loaded is not None:
+                loaded.retire()
         return fresh
+
+    def _surplus(self, slot: Slot, fresh: Loaded) -> list[Slot]:
+        """The adapters that are too many on the base of the one just loaded; their next request reloads them."""
+        if fresh.base is None:
+            return []
+        limit = self._instances.settings(slot.backend_id.backend).max_adapters
+        base = fresh.base.info.backend_id.model
+        return least_used(slot, self._slots.values(), base=base, limit=limit)
 
     def _failed(self, slot: Slot, error: VsrError) -> None:
         with self._lock:

@@ -23,6 +23,13 @@ class Slot:
     failed_at: float = 0.0
     draining: list[Loaded] = field(default_factory=list)
 
+    def take_out(self) -> Loaded | None:
+        """Put what is loaded among what drains; None where nothing is."""
+        loaded, self.current = self.current, None
+        if loaded is not None:
+            self.draining.append(loaded)
+        return loaded
+
     @property
     def state(self) -> LoadState:
         """The state as listings show it."""

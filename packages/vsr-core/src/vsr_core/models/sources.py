@@ -12,6 +12,7 @@ from ..catalog import (
     HubSource,
     Progress,
     ResolvedSource,
+    Source,
     cached_source,
     hash_files,
     parse_source,
@@ -157,10 +158,15 @@ class ModelSources:
             families=self._families,
             revision=resolved.revision,
             base=base,
+            base_source=self._source_of_base(entry),
             relative_to=self._folder(entry),
         )
         self._learn(entry, spec)
         return spec
+
+    def _source_of_base(self, entry: CatalogEntry) -> Source | None:
+        base = self._catalog.get(entry.base) if entry.base is not None else None
+        return parse_source(base.source) if base is not None and base.source is not None else None
 
     def _learn(self, entry: CatalogEntry, spec: ModelSpec) -> None:
         with self._lock:

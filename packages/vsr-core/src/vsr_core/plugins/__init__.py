@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .adapting import InstanceSettings
 from .entry_points import EntryPointLike
-from .exporting import run_exporter
+from .exporting import run_writer
 from .hookspecs import HookSpecs
 from .host import PluginHost
 from .instances import BackendInstances
@@ -52,7 +52,7 @@ __all__ = [
     "differences",
     "installed_version",
     "read_receipt",
-    "run_exporter",
+    "run_writer",
     "system_name",
     "verdict_on",
 ]

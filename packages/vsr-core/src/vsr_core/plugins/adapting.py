@@ -33,6 +33,7 @@ class InstanceSettings:
     :param adapter: the name of the backend on offer that it is an instance of.
     :param device: the device policy of models loaded on it; ``precision`` likewise.
     :param threads: compute threads, or None for the process's share.
+    :param max_adapters: how many adapters may be loaded on one base; beyond them the least recently used one goes.
     :param options: what is checked against the backend's own options model when the instance is first used.
     """
 
@@ -42,6 +43,7 @@ class InstanceSettings:
     precision: Preference = field(default_factory=Preference)
     threads: int | None = None
     batching: BatchingHints = field(default_factory=BatchingHints)
+    max_adapters: int = 64
     options: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -134,7 +134,7 @@ def _copy(kind: type[D], hook: str, item: object) -> D:
     except InvalidInputError as error:
         raise ConfigError(f"{hook} returned a malformed {kind.__name__}: {error.message}") from None
     check_name(descriptor.name, "name")
-    for reference in ("factory", "options", "exporter"):
+    for reference in ("factory", "options", "exporter", "merger"):
         _check_reference(hook, descriptor.name, getattr(descriptor, reference, None))
     if not isinstance(descriptor, CatalogEntry):
         parse_contract(descriptor.contract)

@@ -18,7 +18,7 @@ from ..contract import (
 )
 from ..errors import CapabilityUnmetError, ModelNotFoundError, VsrError
 from ..plugins import UNASKED
-from ..taxonomy import Capability
+from ..taxonomy import Capability, Kind
 from .plan import Plan, PlannedCandidate
 from .requirements import Requirements
 from .resolve import Resolver
@@ -88,6 +88,10 @@ class Planner:
         plan = self._make(needs, model)
         self._plans[needs, model] = plan
         return plan
+
+    def kinds_of(self, name: str) -> frozenset[Kind]:
+        """The kinds in which a name is a role."""
+        return self._resolver.kinds_of(name)
 
     def serving(self, entry: CatalogEntry) -> tuple[str, ...]:
         """The installed backends that can serve an entry for anything it is for, sorted."""

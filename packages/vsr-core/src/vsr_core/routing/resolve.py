@@ -51,6 +51,10 @@ class Resolver:
             return None
         raise ModelNotFoundError(f"no {kind} role and no model is called {name!r}; `vsr models` lists them", name=name)
 
+    def kinds_of(self, name: str) -> frozenset[Kind]:
+        """The kinds in which a name is a role."""
+        return frozenset(kind for kind in Kind if self._roles.has(kind, name))
+
     def expand(self, entry: CatalogEntry) -> tuple[BackendId, ...]:
         """The ids of one catalog entry: one per backend that may serve it."""
         return tuple(BackendId(backend, entry.name) for backend in entry.backends or self._backends_for(entry))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -15,6 +16,7 @@ from ..contract import (
     EmbeddingResponse,
     ModelHandle,
     ModelInfo,
+    MultiTaskResponse,
     RerankingResponse,
     Response,
     SimilarityResponse,
@@ -25,9 +27,10 @@ from ..errors import DeadlineExceededError, RuntimeClosedError, VsrError
 from ..plugins import PluginHost
 from .answers import foreign_failure
 from .arguments import Hints, check_timeout
-from .asking import Ask
 from .core import ConfigSource, RuntimeCore
 from .plain import PlainFacade
+from .planned import Ask
+from .together import AskAll, answer_groups, groups_of, join_outcomes, members_of, wanted
 
 __all__ = ["AsyncRuntime"]
 
@@ -215,6 +218,40 @@ class AsyncRuntime(PlainFacade):
             )
         )
 
+    def classify_all(
+        self,
+        texts: str | Sequence[str],
+        *,
+        tasks: Sequence[str],
+        aggregation: Aggregation = "simple",
+        truncate: Truncation = "error",
+        timeout: float | None = None,
+        hints: Hints | None = None,
+        requires: Sequence[str] = (),
+    ) -> Awaitable[MultiTaskResponse]:
+        """Ask several classifiers and taggers about the same texts: ``.outcomes[i]`` has the response of a task, or the
+        error it alone failed with.
+
+        Adapters of one base are answered together: one tokenisation, one batch, and the layers below the first one that
+        any of them changes run once. Each outcome's response has the record of its own model.
+
+        :param tasks: roles, models or backend ids; each is looked up among classifiers and taggers.
+        :param aggregation: how taggers' token labels become spans.
+        :raises VsrError: every task failed; it is the first one's error.
+        """
+        self._core.guard()
+        return self._run_all(
+            self._core.asking.classify_all(
+                texts,
+                tasks=tasks,
+                aggregation=aggregation,
+                truncate=truncate,
+                timeout=timeout,
+                hints=hints,
+                requires=requires,
+            )
+        )
+
     async def load(self, model: str = "default", *, timeout: float | None = None) -> ModelInfo:
         """Load a model before the first request needs it, and say what was loaded."""
         self._enter()
@@ -275,6 +312,21 @@ class AsyncRuntime(PlainFacade):
                     raise foreign_failure(candidate.backend_id, error) from error
                 raise DeadlineExceededError(f"no answer within {call.timeout:g} s", timeout=call.timeout) from None
         return ask.operation.result(candidate, spec, responses)
+
+    async def _run_all(self, ask: AskAll) -> MultiTaskResponse:
+        self._enter()
+        members = members_of(ask)
+        with ExitStack() as leases:
+            for member, backend_id in wanted(members):
+                try:
+                    member.lease = leases.enter_context(await self._core.pool.lease_async(backend_id, ask.call))
+                except VsrError as error:
+                    member.answer = error
+                else:
+                    member.spec = self._core.sources.spec(backend_id)
+            groups = groups_of(members)
+            await answer_groups(groups, ask.call)
+            return join_outcomes(members, groups)
 
     def _enter(self) -> None:
         """Bind to the running loop, or refuse another.

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from ..contract import BackendDescriptor, BackendId, ExportProgress, ExportRequest, ModelSpec, Quantization
+from ..contract import AdapterBase, BackendDescriptor, BackendId, ExportProgress, ExportRequest, ModelSpec, Quantization
 from ..errors import InvalidInputError, ModelNotFoundError
 
 if TYPE_CHECKING:
     from .core import RuntimeCore
 
-__all__ = ["export_order"]
+__all__ = ["export_order", "merge_order"]
 
 
 def export_order(
@@ -48,6 +48,54 @@ def export_order(
         quantize=quantize,
         progress=progress,
     )
+
+
+def merge_order(
+    core: RuntimeCore, model: str, *, out: Path, progress: ExportProgress | None
+) -> tuple[BackendDescriptor, ExportRequest]:
+    """The backend that is to merge an adapter into its base, and what to tell it; fetches the files of both.
+
+    :raises InvalidInputError: a wrong argument, a model that is no adapter, or a backend that merges none.
+    :raises ModelNotFoundError: there is no such model.
+    :raises CheckpointError: files cannot be had, are damaged or contradict the catalog entry.
+    """
+    descriptor = _merging(core, model)
+    folder = _check_out(out)
+    source = _source_id(core, model, descriptor.name)
+    base = core.sources.base_of(source)
+    if base is None:
+        raise InvalidInputError(
+            f"{model!r} is no adapter: only what has a 'base' in the catalog is merged", param="model"
+        )
+    if progress is not None:
+        progress(f"reading {base.model} and {model}")
+    under, located = core.sources.locate(base), core.sources.locate(source)
+    return descriptor, ExportRequest(
+        source=model,
+        path=located.path,
+        entry=located.entry,
+        spec=located.spec,
+        out=folder,
+        layers=(),
+        base=AdapterBase(path=under.path, entry=under.entry, spec=under.spec),
+        progress=progress,
+    )
+
+
+def _merging(core: RuntimeCore, model: str) -> BackendDescriptor:
+    """The backend a name states, or else the first one that merges."""
+    merging = {name: each.descriptor for name, each in sorted(core.host.backends.items()) if each.descriptor.merger}
+    if ":" not in model:
+        if not merging:
+            raise InvalidInputError("no installed backend merges adapters; install vsr-candle-torch", param="model")
+        return next(iter(merging.values()))
+    stated = core.instances.descriptor(BackendId.parse(model).backend)
+    if stated.merger is None:
+        others = ", ".join(merging) or "none that is installed; install vsr-candle-torch"
+        raise InvalidInputError(
+            f"the backend {stated.name!r} merges no adapters; those that do: {others}", param="model"
+        )
+    return stated
 
 
 def _descriptor(core: RuntimeCore, to: str) -> BackendDescriptor:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ..config import CheckReport
 from ..contract import ExportProgress, ExportReport, ModelInfo, Quantization
-from ..plugins import CapabilityMatrix, PluginReport, run_exporter
+from ..plugins import CapabilityMatrix, PluginReport, run_writer
 from .core import RuntimeCore
-from .exporting import export_order
+from .exporting import export_order, merge_order
 from .status import RuntimeStatus
 
 __all__ = ["PlainFacade"]
@@ -68,4 +68,20 @@ class PlainFacade:
         descriptor, request = export_order(
             self._core, model, to=to, out=Path(out), layers=layers, quantize=quantize, progress=progress
         )
-        return run_exporter(descriptor, request)
+        return run_writer(descriptor, "exporter", request)
+
+    def merge(self, model: str, *, out: Path | str, progress: ExportProgress | None = None) -> ExportReport:
+        """Write a LoRA adapter and its base as one checkpoint, merged in float32, and check it against the adapter.
+
+        Nothing is left in ``out`` where it fails or is interrupted.
+
+        :param model: an adapter of the catalog, or ``<backend>:<adapter>``.
+        :param out: the folder to make; it must not exist, or be empty.
+        :raises InvalidInputError: a wrong argument, or a model that is no adapter.
+        :raises ModelNotFoundError: there is no such model.
+        :raises CheckpointError: the files of the adapter or of its base are damaged, or do not fit each other.
+        :raises PluginError: no installed backend merges, or what it wrote is not what the adapter computes.
+        """
+        self._core.guard()
+        descriptor, request = merge_order(self._core, model, out=Path(out), progress=progress)
+        return run_writer(descriptor, "merger", request)

@@ -19,8 +19,8 @@ from vsr_core.catalog import (
     write_manifest,
 )
 from vsr_core.contract import ExportReport, ExportRequest
+from vsr_core.local import copy_documents, listed, new_folder
 
-from .folders import copy_documents, listed, new_folder
 from .forms import GraphForm, OnnxForm, open_onnx
 from .requirements import require
 

@@ -52,6 +52,8 @@ def claims(rules: CapabilitySet, *, families: Sequence[str], artifacts: Sequence
         named = sorted(rules.families(capability) or families, key=lambda family: family not in families)
         for family in named:
             for artifact in _artifacts(rules) or tuple(artifacts):
+                if artifact is Artifact.LORA_ADAPTER:
+                    continue  # it is loaded on a base, which the kit does not do
                 cell = Cell(capability=capability, family=family, artifact=artifact)
                 if isinstance(cell.verdict(rules), Supported):
                     found.append(cell)

@@ -114,9 +114,9 @@ class PluginConformance(Conformance):
                 demand(accepted, f"{descriptor.name!r} needs contract {text}, the core has {CONTRACT_VERSION}")
 
     def test_what_it_names_can_be_imported(self, plugin: Any) -> None:
-        """Factories, options models and exporters."""
+        """Factories, options models, exporters and mergers."""
         for _, descriptor in _descriptors(plugin):
-            for field in ("factory", "options", "exporter"):
+            for field in ("factory", "options", "exporter", "merger"):
                 reference = getattr(descriptor, field, None)
                 demand(reference is None or callable(referenced(reference)), f"{reference} cannot be called")
 

@@ -4,8 +4,8 @@ import pytest
 from vsr_core.catalog import CORE_FAMILIES, specify
 from vsr_core.contract import CatalogEntry
 from vsr_core.errors import InvalidInputError
+from vsr_core.local.folders import copy_documents, listed, new_folder
 from vsr_core.testing import DenseShape, write_encoder, write_sentence_transformer
-from vsr_onnx.export.folders import copy_documents, listed, new_folder
 
 
 @pytest.mark.parametrize("exists", [True, False])

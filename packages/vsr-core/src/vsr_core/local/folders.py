@@ -1,4 +1,4 @@
-"""The folder of an export: it appears whole, or not at all."""
+"""The folder of what an exporter or a merger writes: it appears whole, or not at all."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vsr_core.catalog import model_folder
-from vsr_core.contract import ModelSpec
-from vsr_core.errors import InvalidInputError
+from ..catalog.documents import model_folder
+from ..contract import ModelSpec
+from ..errors import InvalidInputError
 
 __all__ = ["copy_documents", "listed", "new_folder"]
 
