@@ -377,3 +377,17 @@ def test_closing_the_engine_closes_the_graph():
     graph = NumpyGraph()
     GraphEngine(graph, LAYOUT).close()
     assert graph.closed == 1
+
+
+def test_a_batch_is_run_in_parts_that_stay_within_the_tokens_of_a_run():
+    graph = NumpyGraph()
+    engine = GraphEngine(graph, LAYOUT, run_tokens=8)
+    sequences = ((2, 3), (4, 5, 6), (7, 8, 9, 10), (1,), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11))
+    rows = engine.run(batch(*sequences)).rows
+    assert [feeds["input_ids"].shape for feeds, _ in graph.runs] == [(2, 3), (2, 4), (1, 10)]
+    whole = GraphEngine(NumpyGraph(), LAYOUT).run(batch(*sequences)).rows
+    for one, other in zip(rows, whole, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert engine.plan_bytes(BatchShape(20, 4, 80)) < GraphEngine(NumpyGraph(), LAYOUT).plan_bytes(
+        BatchShape(20, 4, 80)
+    )

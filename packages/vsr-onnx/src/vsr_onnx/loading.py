@@ -29,8 +29,9 @@ from .session import Provider, SessionFactory
 
 __all__ = ["load_encoder"]
 
-_STREAMS = 2
-"""Batches run side by side; a second fills the gaps that the threads of the first leave, more only crowd the caches."""
+_RUN_TOKENS = 128
+"""Padded tokens of one run for each compute thread: ONNX Runtime gets most through with what stays in the caches, and one
+run on all threads beats two that share them."""
 
 _DTYPES: Mapping[str, str] = {
     "fp32": "float32",
@@ -79,8 +80,7 @@ def load_encoder(request: LoadRequest, *, options: OnnxOptions, threads: Compute
     if files.manifest is not None and files.manifest.head is not None:
         head = NumpyHead.read(files.folder, files.manifest.head, hidden_size=layout.hidden_size)
     placed = place(request.device, create, backend_id=str(request.backend_id))
-    streams = min(_STREAMS, request.threads or threads.total)
-    engine = GraphEngine(placed.session, layout, head=head, concurrency=streams)
+    engine = GraphEngine(placed.session, layout, head=head, run_tokens=_run_tokens(request, placed.device, threads))
     try:
         prove(request, engine, layout, vocabulary=files.deepest.vocabulary)
     except BaseException:
@@ -98,6 +98,11 @@ def load_encoder(request: LoadRequest, *, options: OnnxOptions, threads: Compute
         threads=threads,
         features=_features(layout),
     )
+
+
+def _run_tokens(request: LoadRequest, device: Choice, threads: ComputeThreads) -> int | None:
+    """On a GPU a batch is run whole: there it is the larger the better."""
+    return _RUN_TOKENS * (request.threads or threads.total) if device.actual == "cpu" else None
 
 
 def _read_files(request: LoadRequest) -> _Files:

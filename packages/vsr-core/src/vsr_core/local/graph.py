@@ -73,7 +73,9 @@ class GraphEngine:
 
     :param head: the classification head over the graph's hidden states, where the model has one outside the graph.
     :param concurrency: how many runs the runner takes side by side.
-    :param plan: an upper estimate of the working memory of a batch, in bytes; by default :func:`plan_graph`.
+    :param plan: an upper estimate of the working memory of one run, in bytes; by default :func:`plan_graph`.
+    :param run_tokens: padded tokens beyond which a batch is run in parts, for a runtime that gets less through with larger
+        ones; None runs it whole.
     """
 
     def __init__(
@@ -84,7 +86,9 @@ class GraphEngine:
         head: NumpyHead | None = None,
         concurrency: int = 1,
         plan: Callable[[BatchShape], int] | None = None,
+        run_tokens: int | None = None,
     ) -> None:
+        self._run_tokens = run_tokens
         self._runner = runner
         self._layout = layout
         self._head = head
@@ -108,7 +112,7 @@ class GraphEngine:
         return self._concurrency
 
     def run(self, batch: RaggedBatch) -> EngineOutput:
-        """Run the graph once for all rows, or once for each sequence where those must be alone.
+        """Run the graph once for all rows, in parts, or once for each sequence where those must be alone.
 
         :raises ValueError: a row that this graph cannot answer, or an output of another shape than it should have.
         """
@@ -126,8 +130,11 @@ class GraphEngine:
         return EngineOutput(self._answers(batch, wanted, found))
 
     def plan_bytes(self, shape: BatchShape) -> int:
-        """The estimate it was given, or :func:`plan_graph`."""
-        return plan_graph(self._layout, shape) if self._plan is None else self._plan(shape)
+        """The estimate of its largest run, and what all runs leave behind."""
+        most = self._most(shape.longest) or shape.sequences
+        run = BatchShape(min(shape.sequences, most), shape.longest, min(shape.tokens, most * shape.longest))
+        kept = 4 * (shape.sequences - run.sequences) * shape.longest * self._layout.hidden_size
+        return (plan_graph(self._layout, run) if self._plan is None else self._plan(run)) + kept
 
     def close(self) -> None:
         """Close the runner."""
@@ -152,11 +159,9 @@ class GraphEngine:
         return " and ".join(parts) or "no output of use"
 
     def _feeds(self, batch: RaggedBatch) -> Iterator[tuple[dict[str, npt.NDArray[np.int64]], npt.NDArray[np.int32]]]:
-        """What to run, and the lengths in it: all sequences padded to the longest, or each by itself."""
-        count = len(batch.lengths)
-        step = 1 if self._layout.alone else count
-        for first in range(0, count, step):
-            offsets = batch.offsets[first : first + step + 1]
+        """What to run, and the lengths in it: neighbours padded to the longest of them, or each by itself."""
+        for first, end in self._parts(batch.lengths.tolist()):
+            offsets = batch.offsets[first : end + 1]
             lengths = np.diff(offsets).astype(np.int32, copy=False)
             real = np.arange(lengths.max()) < lengths[:, None]
             tokens = slice(offsets[0], offsets[-1])
@@ -166,6 +171,23 @@ class GraphEngine:
             if self._layout.types:
                 feeds["token_type_ids"] = _padded(batch.type_ids[tokens], real)
             yield feeds, lengths
+
+    def _parts(self, lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The first of the sequences of each run, and the one after its last."""
+        first, longest = 0, 0
+        for index, length in enumerate(lengths):
+            most = self._most(max(longest, length))
+            if index > first and most is not None and index - first + 1 > most:
+                yield first, index
+                first, longest = index, 0
+            longest = max(longest, length)
+        yield first, len(lengths)
+
+    def _most(self, longest: int) -> int | None:
+        """How many sequences of that length may share a run."""
+        if self._layout.alone:
+            return 1
+        return None if self._run_tokens is None else max(1, self._run_tokens // longest)
 
     def _unpad(self, name: str, value: FloatArray, lengths: npt.NDArray[np.int32]) -> list[FloatArray]:
         """One output, sequence by sequence, without the padding."""
