@@ -115,6 +115,10 @@ class TorchBackend(BackendAdapter):
             raise CheckpointError(f"{model_folder(request.path) / 'config.json'} is missing")
         return load_encoder(request, config.values, threads=self._threads)
 
+    async def close(self) -> None:
+        """End the threads that drove engines."""
+        self._threads.workers.close()
+
 
 def _of_family(capability: Capability, family: str) -> list[tuple[Selector, Supported | Refused]]:
     forms: tuple[Artifact, ...] = (Artifact.FULL, Artifact.MERGED_LORA)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 from vsr_core.local import ComputeThreads
+from vsr_core.local.threads import WorkerThreads
 
 
 def test_one_borrower_may_have_everything():
@@ -31,3 +34,54 @@ def test_the_default_is_what_this_process_may_use():
 def test_a_budget_of_none_is_refused():
     with pytest.raises(ValueError, match="at least 1"):
         ComputeThreads(0)
+
+
+def test_a_job_has_a_thread_of_its_own_and_the_next_one_takes_it_over():
+    workers = WorkerThreads()
+    seen = []
+    gate = threading.Event()
+
+    def note():
+        seen.append((threading.get_ident(), threading.current_thread().name))
+
+    first = workers.run(note, name="first")
+    first.join()
+    workers.run(note, name="second").join()
+    waiting = workers.run(gate.wait, name="waiting")
+    workers.run(note, name="beside").join()
+    assert seen[0][0] == seen[1][0] != seen[2][0]
+    assert [name for _, name in seen] == ["first", "second", "beside"]
+    assert (first.alive, waiting.alive) == (False, True)
+    gate.set()
+    waiting.join()
+    workers.close()
+
+
+def test_closing_ends_the_threads_without_a_job_and_the_others_after_theirs():
+    workers, gate = WorkerThreads(), threading.Event()
+    idle = workers.run(lambda: None, name="idle")
+    idle.join()
+    busy = workers.run(gate.wait, name="busy")
+    other = workers.run(lambda: None, name="other")
+    other.join()
+    workers.close()
+    gate.set()
+    for worker in (idle, busy, other):
+        worker.thread.join(5)
+        assert not worker.thread.is_alive()
+
+
+def test_a_job_may_wait_for_itself_without_standing_still():
+    workers, ready, found = WorkerThreads(), threading.Event(), []
+    holder = []
+
+    def job():
+        ready.wait()
+        holder[0].join()
+        found.append(True)
+
+    holder.append(workers.run(job, name="self"))
+    ready.set()
+    holder[0].join()
+    assert found == [True]
+    workers.close()

@@ -101,6 +101,10 @@ class OnnxAdapter(BackendAdapter):
 
         return load_encoder(request, options=self._options, threads=self._threads)
 
+    async def close(self) -> None:
+        """End the threads that drove engines."""
+        self._threads.workers.close()
+
 
 def _of_capability(capability: Capability) -> list[tuple[Selector, Supported | Refused]]:
     graphs = "vsr-onnx reads ONNX graphs: export the checkpoint with 'vsr export'"

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from ..contract import BatchingHints
 from ..errors import InferenceError, NotReadyError, OverloadedError
@@ -16,7 +17,7 @@ from .engine import BatchShape, EncoderEngine
 from .memory import WorkingMemory
 from .ragged import assemble, distribute, shape_of
 from .reducing import PoolingEngine
-from .threads import ComputeThreads
+from .threads import ComputeThreads, WorkerThreads
 from .throughput import BatcherStats, Throughput
 from .tickets import Entry, ItemResult, Ticket, WorkItem, answer, describe, fail, late
 from .waiting import WorkQueue
@@ -66,12 +67,11 @@ class Batcher:
         self._taken: dict[int, list[Entry]] = {worker: [] for worker in range(self._concurrency)}
         self._refusal: str | None = None
         self._stopped = False
+        pool = WorkerThreads() if threads is None else threads.workers
+        self._own_threads = pool if threads is None else None
         self._workers = [
-            threading.Thread(target=self._serve, args=(number,), name=f"vsr {name} {number}", daemon=True)
-            for number in range(self._concurrency)
+            pool.run(partial(self._serve, number), name=f"vsr {name} {number}") for number in range(self._concurrency)
         ]
-        for worker in self._workers:
-            worker.start()
         # Native code in a daemon thread aborts the process when the interpreter goes away under it.
         atexit.register(self._end_with_process, os.getpid())
 
@@ -146,8 +146,9 @@ class Batcher:
             self._quiet.notify_all()
         fail(waiting, self._not_ready)
         for worker in self._workers:
-            if worker is not threading.current_thread():
-                worker.join()
+            worker.join()
+        if self._own_threads is not None:
+            self._own_threads.close()
 
     def stats(self) -> BatcherStats:
         """How much waits and runs, and what has been done so far."""
@@ -163,7 +164,7 @@ class Batcher:
                 tokens=done.tokens,
                 padded_tokens=done.padded_tokens,
                 heartbeat_age=max((time.monotonic() - beat for _, beat in running), default=0.0),
-                workers=sum(worker.is_alive() for worker in self._workers),
+                workers=sum(worker.alive for worker in self._workers),
             )
 
     def _fits_memory(self, shape: BatchShape) -> bool:
