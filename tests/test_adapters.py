@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 from vsr_core import Runtime
-from vsr_core.errors import CheckpointError, LoadError, NotReadyError
+from vsr_core.errors import CapabilityUnmetError, CheckpointError, LoadError, NotReadyError
 from vsr_core.testing import write_encoder
 
 from tests.evidence import ADAPTABLE
@@ -314,3 +314,14 @@ def test_changes_that_the_base_s_precision_swallows_are_refused(serve, copy):
         folder, lambda found: {name: one * np.float32("lora_B" not in name or 1e-30) for name, one in found.items()}
     )
     assert "would answer as the base does" in refusal(serve("other", folder=folder.parent), "other")
+
+
+def test_a_base_that_is_there_for_its_adapters_needs_no_pooling(tmp_path):
+    base = write_encoder(tmp_path / "base", "bert")
+    trained = train(base, tmp_path / "a", "SEQ_CLS", labels=INTENTS, target_modules=["query"])
+    catalog = {"base": {"source": str(base)}, "a": {"base": "base", "adapter": str(trained.folder)}}
+    with Runtime({"catalog": catalog, "backends": {"torch": {"precision": "fp32"}}}) as runtime:
+        assert runtime.check().ok
+        assert runtime.classify(TEXTS[0], model="torch:a").results[0].label in INTENTS
+        with pytest.raises(CapabilityUnmetError, match="there for its adapters; state 'pooling'"):
+            runtime.embed("a", model="torch:base")

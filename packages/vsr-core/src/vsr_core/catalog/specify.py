@@ -58,6 +58,7 @@ def specify(
     revision: str | None = None,
     base: ModelSpec | None = None,
     base_source: Source | None = None,
+    under_adapters: bool = False,
     relative_to: Path | None = None,
 ) -> ModelSpec:
     """Describe a model by its files, and by what its entry states where they are silent.
@@ -70,6 +71,8 @@ def specify(
     :param base: for an adapter, the specification of its base, which has the family, the sizes and, for vectors, what
         comes after the encoder.
     :param base_source: for an adapter, where its base is from, which is held against what it was trained on.
+    :param under_adapters: whether adapters sit on the model: then it need not say how to pool, and without that it gives
+        no vectors of its own.
     :param relative_to: the folder against which a label file that the entry names is looked up first; the model's own
         folder is second.
     :raises CheckpointError: damaged files, a model that cannot be served, or statements that contradict the files;
@@ -81,6 +84,7 @@ def specify(
         form = Artifact.LORA_ADAPTER
     facts = inspect_checkpoint(path, families, family=stated, artifact=form if form in FORMS else None)
     merge = _Merge(entry, facts, path, base=base, relative_to=relative_to)
+    merge.under_adapters = under_adapters
     if facts.adapter is not None and base_source is not None:
         misplaced = base_problem(facts.adapter, base_source, revision=base.revision if base is not None else None)
         merge.problems += [misplaced] if misplaced is not None else []
@@ -109,11 +113,14 @@ class _Merge:
         self.facts = facts if base is None else _completed(facts, base)
         self.path = path
         self.relative_to = relative_to
+        self.under_adapters = False
         self.problems = list(facts.refusals)
 
     def spec(self, family: FamilyDescriptor | None, *, base: ModelSpec | None, revision: str | None) -> ModelSpec:
         facts = self.facts
         capabilities = self._capabilities()
+        if self.under_adapters and not self._pools(family) and not self.entry.capabilities:
+            capabilities = tuple(capability for capability in capabilities if capability not in _EMBEDDINGS)
         embeds = not _EMBEDDINGS.isdisjoint(capabilities)
         labelled = not _LABELLED.isdisjoint(capabilities)
         max_tokens = self._max_tokens(base)
@@ -250,6 +257,11 @@ class _Merge:
         if stated < 1 or (found is not None and stated > found):
             self.problems.append(f"max_tokens: {stated} is outside 1 to {found}; the limit may be lowered, not raised")
         return stated
+
+    def _pools(self, family: FamilyDescriptor | None) -> bool:
+        """Whether anybody says how token vectors become one."""
+        known = self.entry.pooling or self.facts.pooling or (family is not None and family.pooling)
+        return bool(known)
 
     def _pooling(self, family: FamilyDescriptor | None, capabilities: tuple[Capability, ...]) -> PoolingSpec | None:
         if Capability.EMBEDDING not in capabilities:

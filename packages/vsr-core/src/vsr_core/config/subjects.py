@@ -101,6 +101,7 @@ class SubjectReader:
             revision=resolved.revision,
             base=base.spec if base is not None else None,
             base_source=_source_of(base),
+            under_adapters=any(each.base == entry.name for each in self._entries.values()),
             relative_to=folder,
         )
 

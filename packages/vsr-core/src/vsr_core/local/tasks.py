@@ -14,6 +14,7 @@ from .classification import PairClassificationTask, SequenceClassificationTask
 from .dense import load_dense
 from .embedding import EmbeddingTask
 from .handle import EncoderTask
+from .lora import AdapterHost
 from .reranking import RerankingTask
 from .scoring import Scorer, check_calibration
 from .tagging import TokenClassificationTask
@@ -29,6 +30,8 @@ def build_tasks(request: LoadRequest, base: EncoderBase) -> list[EncoderTask]:
     """
     capabilities = request.spec.capabilities
     builders = [_BUILDERS[capability] for capability in capabilities if capability in _BUILDERS]
+    if not capabilities and isinstance(base.engine, AdapterHost):
+        return []  # a base that is there for its adapters
     if not builders:
         named = ", ".join(capabilities) or "nothing"
         raise CapabilityError(

@@ -158,6 +158,7 @@ class ModelSources:
             families=self._families,
             revision=resolved.revision,
             base=base,
+            under_adapters=any(each.base == entry.name for each in self._catalog.values()),
             base_source=self._source_of_base(entry),
             relative_to=self._folder(entry),
         )

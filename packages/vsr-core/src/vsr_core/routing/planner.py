@@ -123,7 +123,7 @@ class Planner:
             return any(isinstance(rules.overview(capability), Supported) for capability in stated)
         return any(
             rules.supports(CapabilityQuery(capability=capability, family=spec.family, artifact=spec.artifact))
-            for capability in spec.capabilities
+            for capability in spec.capabilities or (Capability.EMBEDDING,)
         )
 
     def _make(self, needs: Requirements, model: str) -> Plan:
@@ -235,7 +235,15 @@ class Planner:
     def _check(
         self, backend_id: BackendId, spec: ModelSpec | None, capability: Capability, needs: Requirements
     ) -> None:
-        if spec is not None and spec.capabilities and capability not in spec.capabilities:
+        if spec is not None and not spec.capabilities:
+            reason = "it is there for its adapters; state 'pooling' to have vectors of its own"
+            raise CapabilityUnmetError(
+                f"{backend_id} does not offer {needs.capability}: {reason}",
+                unmet=needs.capability.value,
+                backend_id=str(backend_id),
+                reason=reason,
+            )
+        if spec is not None and capability not in spec.capabilities:
             offered = ", ".join(item.value for item in spec.capabilities)
             raise CapabilityUnmetError(
                 f"{backend_id} does not offer {needs.capability}: the model is for {offered}",
