@@ -106,10 +106,11 @@ class TorchBackend(BackendAdapter):
 
     def load(self, request: LoadRequest) -> ModelHandle:
         """Read the weights, settle the dtype, and put the shared pipeline around the engine."""
-        from .loading import load_encoder
+        from .loading import alone, load_encoder
 
         if request.base is not None:
-            return build_adapter(request)
+            with alone():
+                return build_adapter(request)
         config = read_document(model_folder(request.path), "config.json")
         if config is None:
             raise CheckpointError(f"{model_folder(request.path) / 'config.json'} is missing")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import torch
@@ -29,7 +28,6 @@ class TorchEngine:
     def __init__(self, network: Network, *, threads: int) -> None:
         self._network = network
         self._threads = threads
-        self._local = threading.local()
 
     @property
     def reduces(self) -> frozenset[Reduction]:
@@ -77,9 +75,8 @@ class TorchEngine:
         del self._network
 
     def _use_threads(self, threads: int) -> None:
-        if getattr(self._local, "threads", None) != threads:
+        if torch.get_num_threads() != threads:  # of this thread, which other engines use too
             torch.set_num_threads(threads)
-            self._local.threads = threads
 
 
 def _answers(states: States, depth: int, row: BatchRow, packed: Packed) -> Sequence[FloatArray]:

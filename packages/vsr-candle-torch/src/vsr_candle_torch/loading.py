@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ from .network import HeadedEncoder, Network
 from .networks import blueprint
 from .precision import native_bfloat16, torch_dtype
 
-__all__ = ["load_encoder"]
+__all__ = ["alone", "load_encoder"]
 
 
 def load_encoder(request: LoadRequest, config: Mapping[str, Any], *, threads: ComputeThreads) -> ModelHandle:
@@ -36,10 +37,17 @@ def load_encoder(request: LoadRequest, config: Mapping[str, Any], *, threads: Co
     :raises LoadError: a device or precision that was required is not to be had.
     :raises NonFiniteOutputError: the model answers NaN or infinity to a plain text.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # of this thread: the team it would keep alive is the one a worker needs
-    try:
+    with alone():
         return _load(request, config, threads=threads)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Compute on this thread alone meanwhile: the team it would keep alive is the one a worker needs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(before)  # torch also takes it as the default of threads that are yet to use it
 

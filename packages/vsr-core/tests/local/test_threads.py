@@ -85,3 +85,50 @@ def test_a_job_may_wait_for_itself_without_standing_still():
     holder[0].join()
     assert found == [True]
     workers.close()
+
+
+def test_wide_jobs_share_one_thread_and_a_second_one_meanwhile_is_narrow():
+    threads, gate, seen = ComputeThreads(3), threading.Event(), []
+
+    def wide(granted):
+        seen.append((granted, threading.get_ident()))
+        gate.wait(10)
+
+    first = threading.Thread(target=lambda: threads.run(wide, wanted=3))
+    first.start()
+    while not seen:
+        pass
+    assert threads.run(lambda granted: (granted, threading.get_ident()), wanted=3) == (1, threading.get_ident())
+    gate.set()
+    first.join()
+    again = threads.run(lambda granted: (granted, threading.get_ident()), wanted=3)
+    assert again == seen[0]
+    assert again[1] != first.ident
+    assert threads.run(lambda granted: threading.get_ident(), wanted=1) == threading.get_ident()
+    threads.workers.close()
+
+
+def test_what_a_wide_job_raises_is_the_callers_and_the_next_one_runs():
+    threads = ComputeThreads(2)
+    with pytest.raises(ZeroDivisionError):
+        threads.run(lambda granted: 1 // 0, wanted=2)
+    assert threads.run(lambda granted: granted, wanted=2) == 2
+    assert threads.lent == 0
+    threads.workers.close()
+
+
+def test_with_many_threads_jobs_that_share_them_run_wide_side_by_side():
+    threads, together, seen = ComputeThreads(8), threading.Barrier(2), []
+
+    def job(granted):
+        together.wait(10)
+        seen.append((granted, threading.get_ident()))
+
+    callers = [threading.Thread(target=lambda: threads.run(job, wanted=4)) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert [granted for granted, _ in seen] == [4, 4]
+    assert len({thread for _, thread in seen} | {caller.ident for caller in callers}) == 4
+    threads.workers.close()

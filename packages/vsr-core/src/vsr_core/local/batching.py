@@ -251,8 +251,7 @@ class Batcher:
     def _wanted_threads(self, worker: int) -> int:
         """All compute threads for a batch that the lead runs alone with none to follow, otherwise an equal share.
 
-        One worker alone ever runs wide: a thread that computes in parallel keeps a team of threads, and OpenMP lets
-        teams that outnumber the processors sleep at every barrier, which can double the time of a short text.
+        One worker alone ever runs wide; :meth:`ComputeThreads.run` says why.
         """
         if self._threads is None:
             return 0
@@ -284,8 +283,9 @@ class Batcher:
             if self._threads is None:
                 output = self._engine.run(assemble(entries, threads=None))
             else:
-                with self._threads.borrow(wanted) as granted:
-                    output = self._engine.run(assemble(entries, threads=granted))
+                output = self._threads.run(
+                    lambda granted: self._engine.run(assemble(entries, threads=granted)), wanted=wanted
+                )
             results = distribute(output, entries)
         except BaseException as error:  # noqa: BLE001 - whatever foreign code raises, the tickets must be answered
             return error
