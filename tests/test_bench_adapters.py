@@ -1,5 +1,6 @@
 """The adapters benchmark: its ratios, its bounds, its table and its picture; and a run of it on a tiny shape."""
 
+import io
 import json
 
 import pytest
@@ -84,7 +85,7 @@ def test_without_the_merged_models_nothing_is_compared(results):
 
 def test_the_table_and_the_picture_have_every_contestant(results, tmp_path):
     failed = ServingResult(name="peft", label=KINDS["peft"][1], failure="no such module")
-    console = Console(width=200, record=True, file=(tmp_path / "out").open("w"))
+    console = Console(width=200, record=True, file=io.StringIO())
     console.print(adapters_table(report((*results, failed))))
     text = console.export_text()
     for said in ("throughput over merged", "MISSED", "peft failed: no such module"):

@@ -27,7 +27,7 @@ __all__ = ["Batcher"]
 _logger = logging.getLogger(__name__)
 
 _LEAD = 0
-"""The worker that is woken first, and alone may run a batch on all compute threads."""
+"""The worker that is woken first: its thread and what it left in the caches are the warmest."""
 
 
 class Batcher:
@@ -226,7 +226,7 @@ class Batcher:
             if entries:
                 self._lead_free = self._lead_free and worker != _LEAD
                 self._running[worker] = (len(entries), time.monotonic())
-            wanted = self._wanted_threads(worker)
+            wanted = self._wanted_threads()
         fail(expired, late)
         if entries:
             self._run(worker, entries, wanted)
@@ -248,14 +248,11 @@ class Batcher:
         else:
             self._rest.wait()
 
-    def _wanted_threads(self, worker: int) -> int:
-        """All compute threads for a batch that the lead runs alone with none to follow, otherwise an equal share.
-
-        One worker alone ever runs wide; :meth:`ComputeThreads.run` says why.
-        """
+    def _wanted_threads(self) -> int:
+        """All compute threads for a batch that runs alone with none to follow, otherwise an equal share."""
         if self._threads is None:
             return 0
-        alone = worker == _LEAD and len(self._running) == 1 and not self._queue.items
+        alone = len(self._running) == 1 and not self._queue.items
         return self._threads.total if alone else max(1, self._threads.total // self._concurrency)
 
     def _run(self, worker: int, entries: list[Entry], wanted: int) -> None:
