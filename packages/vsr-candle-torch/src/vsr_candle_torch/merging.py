@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 from vsr_core.catalog import AdapterConfig, model_folder, read_document
-from vsr_core.contract import ExportReport, ExportRequest, LoadRequest, ModelSpec, PoolingSpec
+from vsr_core.contract import BackendId, ExportReport, ExportRequest, LoadRequest, ModelSpec, PoolingSpec
 from vsr_core.errors import CheckpointError, PluginError
 from vsr_core.local import (
     AdapterTarget,
@@ -145,10 +146,6 @@ class _Merge:
         return read_adapter(folder, config, self._anatomy, target=target, where=request.source)
 
     def _load(self, spec: ModelSpec, path: Path, *, weights: tuple[str, ...] | None = None) -> LoadRequest:
-        from dataclasses import replace
-
-        from vsr_core.contract import BackendId
-
         shown = spec if weights is None else replace(spec, weights=weights)
         return LoadRequest(
             backend_id=BackendId("torch", self._request.entry.name), entry=self._request.entry, path=path, spec=shown
