@@ -209,6 +209,30 @@ class TestAdmission:
         assert each.stats().queued_items == 3
         each.submit([item(5)] * 2)
 
+    def test_requests_that_are_queued_together_share_a_batch_and_equal_sequences(self, toy, batcher, item):
+        engine = toy()
+        first, second = batcher(engine).submit_all([[item(5, 6)], [item(5, 6), item(7)]])
+        [[alike], [other]] = second.result(10)
+        np.testing.assert_array_equal(first.result(10)[0][0], alike)
+        assert other.shape == (1, 8)
+        [batch] = engine.batches
+        assert (len(batch.lengths), len(batch.rows)) == (2, 3)
+
+    def test_of_requests_that_are_queued_together_all_are_admitted_or_none(self, toy, batcher, item, small_queue, hold):
+        engine = toy()
+        each = batcher(engine, small_queue)
+        hold(engine, each, item)
+        each.submit([item(5)] * 2)
+        with pytest.raises(OverloadedError):
+            each.submit_all([[item(5)] * 2, [item(5)] * 2])
+        assert each.stats().queued_items == 2
+        each.submit_all([[item(5)] * 2, [item(5)]])
+        assert each.stats().queued_items == 5
+
+    def test_a_request_without_items_among_others_is_done_at_once(self, toy, batcher, item):
+        none, one = batcher(toy()).submit_all([[], [item(5)]])
+        assert (none.result(0), len(one.result(10))) == ([], 1)
+
     def test_a_request_larger_than_the_queue_is_told_to_be_split(self, toy, batcher, item, small_queue):
         each = batcher(toy(), small_queue)
         with pytest.raises(InputTooLongError, match="split the request") as caught:

@@ -135,7 +135,7 @@ class TaskRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiTaskRequest(InferenceRequest[MultiTaskResponse]):
-    """Ask several adapters of one base about the same ``texts``, in one pass."""
+    """Ask several classifiers and taggers about the same ``texts``; those of one base in one pass."""
 
     capability = Capability.MULTI_TASK
     texts: tuple[str, ...]
