@@ -56,7 +56,7 @@ class TestOnnxEngine(EncoderEngineConformance):
     def make_engine(self, request):
         graph, manifest = read_graph(request.path / "model.onnx"), read_manifest(request.path)
         inputs, outputs = ([port.name for port in ports] for ports in (graph.inputs, graph.outputs))
-        layout = read_layout(request.path, request.spec, manifest=manifest, inputs=inputs, outputs=outputs)
+        layout = read_layout(graph.path, request.spec, manifest=manifest, inputs=inputs, outputs=outputs)
         factory = SessionFactory(options=OnnxOptions(), threads=1, backend_id=str(request.backend_id))
         runner = open_graph(graph, outputs, [("CPUExecutionProvider", {})], factory=factory)
         head = manifest.head and NumpyHead.read(request.path, manifest.head, hidden_size=manifest.hidden_size)

@@ -232,6 +232,14 @@ def test_files_of_two_exports_are_refused(exported, families, write):
     assert refusal.startswith("vsr_manifest.json does not list model.onnx.data_2: files of two exports are mixed")
 
 
+@pytest.mark.parametrize("name", ["model.onnx.data", "head.safetensors"])
+def test_a_file_that_an_export_has_lost_is_named(exported, families, name):
+    folder = exported()
+    (folder / name).unlink()
+    (refusal,) = inspect_checkpoint(folder, families).refusals
+    assert refusal.startswith(f"vsr_manifest.json lists {name}, which is missing: copy it too, or export")
+
+
 def test_a_manifest_says_nothing_of_weights_that_are_no_graph(exported, families, classifier, write):
     folder = exported()
     write({"model.safetensors": classifier(3)})

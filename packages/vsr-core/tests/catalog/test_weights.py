@@ -99,9 +99,16 @@ def test_a_graph_that_is_not_there_yet_is_refused(content, reason, write, bert, 
         inspect_checkpoint(write({"config.json": bert, "model.onnx": content}), families)
 
 
-def test_an_ir_without_its_weights_is_refused(write, families):
-    with pytest.raises(CheckpointError, match=r"m\.bin: cannot be read"):
-        inspect_checkpoint(write({"m.xml": "<net/>"}) / "m.xml", families)
+def test_an_ir_that_is_named_without_its_weights_is_refused(write, families):
+    facts = inspect_checkpoint(write({"m.xml": "<net/>"}) / "m.xml", families)
+    assert facts.refusals[0].startswith("m.xml has its weights in m.bin, which is missing: copy it too")
+
+
+def test_an_ir_that_is_asked_for_without_its_weights_is_refused_beside_another_form(write, bert, families):
+    folder = write({"config.json": bert, "model.onnx": b"\x08", "m.xml": "<net/>"})
+    facts = inspect_checkpoint(folder, families, artifact=Artifact.OPENVINO_IR)
+    assert facts.refusals[0].startswith("m.xml has its weights in m.bin, which is missing: copy it too")
+    assert inspect_checkpoint(folder, families).refusals == ()
 
 
 def test_a_graph_can_be_named_where_there_are_several(write, bert, families):

@@ -91,6 +91,8 @@ def test_outputs_that_cannot_be_named_are_listed(read):
 def test_inputs_that_cannot_be_fed_are_refused(read):
     with pytest.raises(CheckpointError, match="the graph reads 'input_ids', 'position_ids'"):
         read("hidden_3", inputs=("input_ids", "position_ids"))
+    with pytest.raises(CheckpointError, match=r"reads 'input_ids', and vsr_manifest\.json says 'input_ids', 'att"):
+        read("early", "late", manifest=MANIFEST, inputs=("input_ids",))
     with pytest.raises(CheckpointError, match="the graph reads 'inputs_embeds'"):
         read("hidden_3", inputs=("inputs_embeds",))
 

@@ -145,7 +145,7 @@ def _prepare(
 def _layout(spec: ModelSpec, files: _Files, graph: Graph, outputs: Sequence[str]) -> GraphLayout:
     """What the graph gives that is of use; the rest need not be computed."""
     inputs = [port.name for port in graph.inputs]
-    layout = read_layout(files.folder, spec, manifest=files.manifest, inputs=inputs, outputs=outputs)
+    layout = read_layout(graph.path, spec, manifest=files.manifest, inputs=inputs, outputs=outputs)
     embeds = Capability.EMBEDDING in spec.capabilities
     if layout.logits is not None and not embeds:
         return replace(layout, hidden={})

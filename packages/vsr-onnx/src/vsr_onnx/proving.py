@@ -58,11 +58,14 @@ def _check_logits(request: LoadRequest, logits: FloatArray) -> None:
     if logits.ndim != (2 if tags else 1):
         given = "every token" if logits.ndim == 2 else "the whole text"
         raise CheckpointError(
-            f"{name}: the head gives logits for {given}, and the model is to do {request.spec.capabilities[0]}: state"
+            f"{name}: the head of {str(request.path)!r} gives logits for {given}, and the model is to do {request.spec.capabilities[0]}: state"
             " 'capabilities', or export it with the right head"
         )
     if labels is not None and logits.shape[-1] != len(labels):
-        raise CheckpointError(f"{name}: the head gives {logits.shape[-1]} logits, and there are {len(labels)} labels")
+        raise CheckpointError(
+            f"{name}: the head of {str(request.path)!r} gives {logits.shape[-1]} logits, and there are {len(labels)}"
+            " labels: state the labels of this head"
+        )
 
 
 def _wants(engine: GraphEngine, layout: GraphLayout) -> Sequence[tuple[Want, int | None]]:

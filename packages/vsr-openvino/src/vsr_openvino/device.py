@@ -26,7 +26,8 @@ def candidates(preference: Preference, available: Sequence[str], *, backend_id: 
     found = [device for device in available if device == wanted or device.startswith(f"{wanted}.")][:1]
     if preference.mode == "require" and not found:
         raise LoadError(
-            f"{backend_id}: device {str(preference)!r} is not to be had: {_absent(wanted, available)}",
+            f"{backend_id}: device {str(preference)!r} is not to be had: {_absent(wanted, available)};"
+            f" 'prefer:{preference.value}' would fall back to the CPU",
             backend_id=backend_id,
         )
     if preference.mode != "require" and CPU in available and CPU not in found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from .untracked import ov
 __all__ = ["Graph", "explain", "read_graph"]
 
 _IDS = "input_ids"
+_EXTERNAL = re.compile(r"externally stored data in file \((.+?), offset")
 _STORED = {"f16": "float16", "bf16": "bfloat16"}
 
 
@@ -81,9 +83,19 @@ def _read(path: Path) -> Any:
         frontend = ov.frontend.FrontEndManager().load_by_framework(form)
         return frontend.convert(frontend.load(str(path), enable_mmap=False))  # a mapped file must never be replaced
     except Exception as error:
-        raise CheckpointError(
-            f"{path} cannot be read: {explain(error)}; copy it again with the files beside it, or export it anew"
-        ) from error
+        raise CheckpointError(f"{path} cannot be read: {_reason(path, explain(error))}") from error
+
+
+def _reason(path: Path, said: str) -> str:
+    """What OpenVINO said, with the way out."""
+    if "unsupported opset" in said:
+        return (
+            f"{said}: it is of a newer OpenVINO than {ov.get_version().partition('-')[0]}; upgrade that, or export anew"
+        )
+    data = _EXTERNAL.search(said)
+    if data is not None and not (path.parent / data[1]).is_file():
+        return f"{data[1]} is missing, and it has its weights there; copy that beside it"
+    return f"{said}; copy it again with the files beside it, or export it anew"
 
 
 def _name(port: Any, usual: Sequence[str]) -> str:

@@ -62,7 +62,7 @@ def read_source(request: LoadRequest) -> GraphSource:
     first = read_graph(folder / files[deepest])
     graphs = (first, *(_exit(read_graph(folder / files[layer]), layer, of=first) for layer in others))
     layout = read_layout(
-        folder,
+        first.path,
         spec,
         manifest=manifest,
         inputs=first.inputs,

@@ -150,15 +150,13 @@ def _choose(
 ) -> Artifact | None:
     form = stated if stated in offered else next(iter(offered), None)
     pickles = sorted(name for name in names if is_pickle(name))
-    if form is None and pickles:
+    lacks = form is None or (stated is Artifact.OPENVINO_IR and form is not stated)
+    if lacks and (bare := lonely_graphs(names)):
+        refusals.append(_lonely(bare[0]))
+    elif form is None and pickles:
         refusals.append(
             f"the only weights are pickled ({', '.join(pickles[:3])}), and loading those would run code; "
             "convert them to safetensors"
-        )
-    elif form is None and (bare := lonely_graphs(names)):
-        lacking = f"{bare[0].removesuffix('.xml')}.bin"
-        refusals.append(
-            f"{bare[0]} has its weights in {lacking}, which is missing: copy it too, or export the model again"
         )
     elif form is None:
         refusals.append(f"{folder} holds no weights (.safetensors, .onnx, .xml with .bin, .gguf)")
@@ -167,8 +165,16 @@ def _choose(
     return form
 
 
+def _lonely(graph: str) -> str:
+    lacking = f"{graph.removesuffix('.xml')}.bin"
+    return f"{graph} has its weights in {lacking}, which is missing: copy it too, or export the model again"
+
+
 def _with_weights(contents: Contents, base: str) -> Contents:
     """Read the headers of the weights; what they say goes before what ``config.json`` says."""
+    for name in lonely_graphs(contents.names):
+        if name in contents.weights:
+            return replace(contents, refusals=(*contents.refusals, _lonely(name)))
     for name in contents.weights:
         check_not_pointer(contents.folder / name)
     if contents.form is Artifact.GGUF and contents.weights:
@@ -192,6 +198,13 @@ def _with_manifest(contents: Contents) -> Contents:
     manifest = read_manifest(contents.folder)
     if manifest is None:
         return contents
+    missing = sorted(name for name in manifest.files if not (contents.folder / name).is_file())
+    if missing:
+        refusal = (
+            f"{MANIFEST} lists {missing[0]}, which is missing: copy it too, or export the model again into an empty "
+            "folder"
+        )
+        return replace(contents, manifest=manifest, refusals=(*contents.refusals, refusal))
     others = [name for name in contents.weights if name not in manifest.files]
     if others:
         refusal = (

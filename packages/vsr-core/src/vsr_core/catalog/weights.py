@@ -145,7 +145,7 @@ def check_not_pointer(path: Path) -> None:
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from None
     if not start:
-        raise CheckpointError(f"{path}: is empty")
+        raise CheckpointError(f"{path}: is empty: copy or fetch it again")
     if start == _POINTER:
         raise CheckpointError(f"{path}: is a Git LFS pointer, not weights; fetch it with 'git lfs pull'")
 

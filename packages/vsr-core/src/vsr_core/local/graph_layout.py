@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..catalog.documents import Document, read_document
+from ..catalog.documents import Document, model_folder, read_document
 from ..catalog.manifest import MANIFEST, ExportManifest
 from ..contract import ModelSpec
 from ..errors import CheckpointError
@@ -27,7 +27,7 @@ _HEADED = frozenset({Capability.SEQUENCE_CLASSIFICATION, Capability.TOKEN_CLASSI
 
 
 def read_layout(
-    folder: Path,
+    graph: Path,
     spec: ModelSpec,
     *,
     manifest: ExportManifest | None,
@@ -39,10 +39,11 @@ def read_layout(
     Without a manifest an output is known by its name: ``last_hidden_state``, ``token_embeddings`` or
     ``hidden_states`` for the native depth, ``hidden_<k>`` for the layer k, ``logits``, ``sentence_embedding``.
 
-    :param folder: the model's folder, with its ``config.json``.
+    :param graph: the file, in a model's folder with its ``config.json`` or below one.
     :raises CheckpointError: inputs the pipeline does not feed, outputs that cannot be named, or a graph that does
         not give what the model is for.
     """
+    folder = model_folder(graph)
     config = read_document(folder, "config.json")
     layers = manifest.layers if manifest is not None else spec.layers
     hidden_size = manifest.hidden_size if manifest is not None else spec.hidden_size
@@ -52,7 +53,7 @@ def read_layout(
             f"{folder / 'config.json'}: a graph needs its 'hidden_size' and 'num_hidden_layers', and {missing}; "
             "put the model's config.json beside the graph"
         )
-    _check_inputs(folder, spec, config, inputs=inputs)
+    _check_inputs(graph, spec, config=config, manifest=manifest, inputs=inputs)
     hidden = _by_manifest(manifest, folder, outputs) if manifest is not None else _by_name(outputs, layers)
     heads = (config.size("num_attention_heads") or config.size("n_heads")) if config is not None else None
     layout = GraphLayout(
@@ -67,7 +68,7 @@ def read_layout(
         attention_heads=heads or max(1, hidden_size // 32),
         inner_size=config.size("intermediate_size") if config is not None else None,
     )
-    _check_outputs(folder, spec, layout, headed=manifest is not None and manifest.head is not None, outputs=outputs)
+    _check_outputs(graph, spec, layout, headed=manifest is not None and manifest.head is not None, outputs=outputs)
     return layout
 
 
@@ -76,17 +77,29 @@ def _quantized(spec: ModelSpec, manifest: ExportManifest | None) -> bool:
     return spec.artifact is Artifact.QUANTIZED or (manifest is not None and manifest.quantization is not None)
 
 
-def _check_inputs(folder: Path, spec: ModelSpec, config: Document | None, *, inputs: Sequence[str]) -> None:
+def _check_inputs(
+    graph: Path,
+    spec: ModelSpec,
+    *,
+    config: Document | None,
+    manifest: ExportManifest | None,
+    inputs: Sequence[str],
+) -> None:
     others = [name for name in inputs if name not in (_IDS, _MASK, _TYPES)]
     if others or _IDS not in inputs:
         raise CheckpointError(
-            f"{folder}: the graph reads {_listed(inputs)}; only {_IDS!r}, {_MASK!r} and {_TYPES!r} can be fed, "
+            f"{graph}: the graph reads {_listed(inputs)}; only {_IDS!r}, {_MASK!r} and {_TYPES!r} can be fed, "
             f"and the first must be among them: export it with these inputs"
+        )
+    if manifest is not None and set(inputs) != set(manifest.inputs):
+        raise CheckpointError(
+            f"{graph}: the graph reads {_listed(inputs)}, and {MANIFEST} says {_listed(manifest.inputs)}: "
+            "export the model again into an empty folder"
         )
     types = config.integer("type_vocab_size") if config is not None else None
     if _TYPES not in inputs and (types or 0) > 1 and not _PAIRS.isdisjoint(spec.capabilities):
         raise CheckpointError(
-            f"{folder}: the graph does not read {_TYPES!r}, by which the model tells the texts of a pair apart: "
+            f"{graph}: the graph does not read {_TYPES!r}, by which the model tells the texts of a pair apart: "
             "export it with this input"
         )
 
@@ -109,7 +122,7 @@ def _by_name(outputs: Sequence[str], layers: int) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _check_outputs(folder: Path, spec: ModelSpec, layout: GraphLayout, *, headed: bool, outputs: Sequence[str]) -> None:
+def _check_outputs(graph: Path, spec: ModelSpec, layout: GraphLayout, *, headed: bool, outputs: Sequence[str]) -> None:
     """Refuse a graph that cannot serve what the spec promises."""
     wrong = None
     if not _HEADED.isdisjoint(spec.capabilities):
@@ -125,11 +138,11 @@ def _check_outputs(folder: Path, spec: ModelSpec, layout: GraphLayout, *, headed
         elif layout.pooled is not None and (spec.dense or (spec.pooling and not spec.pooling.include_prompt)):
             wrong = f"{_POOLED!r} alone does not say which of the model's own stages it has been through"
     if wrong is not None:
-        raise CheckpointError(f"{folder}: the graph gives {_listed(outputs)}: {wrong}; export it with hidden states")
+        raise CheckpointError(f"{graph}: the graph gives {_listed(outputs)}: {wrong}; export it with hidden states")
     beyond = [layer for layer in spec.exit_layers if layer not in offered]
     if beyond:
         raise CheckpointError(
-            f"{folder}: the graph cannot answer from layer {beyond[0]}; it has {', '.join(map(str, sorted(offered)))}"
+            f"{graph}: the graph cannot answer from layer {beyond[0]}; it has {', '.join(map(str, sorted(offered)))}"
         )
 
 

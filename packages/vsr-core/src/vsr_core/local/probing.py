@@ -66,8 +66,8 @@ def prove(request: LoadRequest, engine: EncoderEngine, *, ids: Sequence[IntArray
     labels = request.labels or request.spec.labels
     if "logits" in engine.reduces and labels is not None and rows[0].shape[-1] != len(labels):
         raise CheckpointError(
-            f"{name}: the head gives {rows[0].shape[-1]} logits, and there are {len(labels)} labels: state the labels"
-            f" of this head"
+            f"{name}: the head of {str(request.path)!r} gives {rows[0].shape[-1]} logits, and there are {len(labels)}"
+            " labels: state the labels of this head"
         )
     if not all(np.isfinite(row).all() for row in rows):
         raise NonFiniteOutputError(

@@ -99,7 +99,11 @@ class TextTokenizer:
 
         :raises CheckpointError: its files are missing or damaged, or do not fit the model.
         """
-        return cls(read_tokenizer(folder), vocab_size=vocab_size, lowercase=lowercase)
+        tokenizer = read_tokenizer(folder)
+        try:
+            return cls(tokenizer, vocab_size=vocab_size, lowercase=lowercase)
+        except CheckpointError as error:
+            raise CheckpointError(f"{folder}: {error.message}") from None
 
     @property
     def special_tokens(self) -> int:
@@ -307,8 +311,8 @@ def _check_vocabulary(tokenizer: Tokenizer, vocab_size: int | None) -> int | Non
     highest = max(tokenizer.get_vocab(with_added_tokens=False).values(), default=-1)
     if highest >= vocab_size:
         raise CheckpointError(
-            f"the tokenizer knows token ids up to {highest}, the model has embeddings for {vocab_size}:"
-            " the files belong to different models"
+            f"the tokenizer knows token ids up to {highest}, the model has embeddings for {vocab_size}: the files belong"
+            " to different models; put the model's own tokenizer files beside its weights"
         )
     added = max(tokenizer.get_added_tokens_decoder(), default=-1)
     return vocab_size if added >= vocab_size else None
