@@ -1,0 +1,1 @@
+"""How the adapters beside this package were trained, scored and described."""
