@@ -1,5 +1,8 @@
 """Sessions have the options that were set on purpose, and errors name the file and the way out."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from vsr_core.errors import CheckpointError
@@ -26,7 +29,6 @@ def test_every_option_reaches_the_session(encoder, tmp_path):
     assert (plain.enable_mem_pattern, plain.enable_cpu_mem_arena) == (False, True)
     assert plain.get_session_config_entry("session.intra_op.allow_spinning") == "0"
     assert plain.get_session_config_entry("session.set_denormal_as_zero") == "1"
-    assert plain.get_session_config_entry("session.x64quantprecision") == "1"
     other = (
         factory(1, arena=False, graph_optimization="basic", spinning=True, denormals_as_zero=False)
         .create(path, ON_CPU)
@@ -67,3 +69,21 @@ def test_a_damaged_file_says_what_to_do_and_nothing_is_printed(tmp_path, capfd):
     with pytest.raises(CheckpointError, match=r"model\.onnx.*export or fetch it again"):
         factory().create(tmp_path / "model.onnx", ON_CPU)
     assert capfd.readouterr() == ("", "")
+
+
+def test_creating_a_session_leaves_the_callers_arithmetic_as_it_was(encoder, tmp_path):
+    path = encoder.write(tmp_path / "model.onnx")
+    code = (
+        "import sys, onnxruntime; from vsr_onnx import session;"
+        "options = onnxruntime.SessionOptions();"
+        "options.add_session_config_entry('session.set_denormal_as_zero', '1');"
+        "session._create(sys.argv[1], options, [('CPUExecutionProvider', {})]); sys.exit(5e-324 * 1.0 == 0.0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_exact_products_are_asked_for_where_the_processor_saturates(encoder, tmp_path, monkeypatch, needed):
+    monkeypatch.setattr("vsr_onnx.session.saturates", lambda: needed)
+    options = factory().create(encoder.write(tmp_path / "model.onnx"), ON_CPU).get_session_options()
+    assert options.get_session_config_entry("session.x64quantprecision") == str(int(needed))

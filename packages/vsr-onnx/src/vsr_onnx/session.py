@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import onnxruntime
 from vsr_core.errors import CheckpointError, LoadError
 
 from .options import GraphOptimization, OnnxOptions
+from .saturation import saturates
 
 __all__ = ["Provider", "SessionFactory"]
 
@@ -90,19 +92,25 @@ class SessionFactory:
         options.add_session_config_entry("session.intra_op.allow_spinning", spinning)
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
         options.add_session_config_entry("session.set_denormal_as_zero", denormals)
-        options.add_session_config_entry("session.x64quantprecision", "1")  # no sums of 8-bit products that saturate
+        options.add_session_config_entry("session.x64quantprecision", "1" if saturates() else "0")
         return options
 
 
 def _create(graph: str | bytes, options: Any, providers: Sequence[Provider]) -> Any:
-    with _creating, _quiet(fatal_only=len(providers) > 1):
-        return onnxruntime.InferenceSession(
+    """A session, created on a thread that ends with it.
+
+    The first session of a process, if its options say so, leaves the thread that creates it computing with denormal
+    numbers as zeros for good; that thread must not be anybody's.
+    """
+    with _creating, _quiet(fatal_only=len(providers) > 1), ThreadPoolExecutor(1, "vsr onnx session") as aside:
+        return aside.submit(
+            onnxruntime.InferenceSession,
             graph,
             options,
             providers=[name for name, _ in providers],
             provider_options=[dict(settings) for _, settings in providers],
             enable_fallback=0,  # a fallback is for the policy to make; ONNX Runtime's own is printed
-        )
+        ).result()
 
 
 @contextlib.contextmanager

@@ -71,9 +71,11 @@ def open_onnx(graph: Path) -> Graph:
     """An ONNX graph on the CPU, with 8-bit products computed exactly on every processor."""
     import onnxruntime
 
+    from ..saturation import saturates
+
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    options.add_session_config_entry("session.x64quantprecision", "1" if saturates() else "0")
     session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
 
     def run(feeds: Mapping[str, IdArray], outputs: Sequence[str]) -> list[FloatArray]:
